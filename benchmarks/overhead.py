@@ -29,7 +29,7 @@ CONCURRENCY = 32
 DELAY_S = 0.05
 BARS = {
     "text_cpu_ms": 1.0, "image_cpu_ms": 2.0, "span_s": 0.86, "first_request_s": 0.8, "peak_mb": 150.0,
-    "image_megabytes_ratio": 1.02, "many_connections_cpu_ms": 0.25, "many_connections_throughput_ratio": 0.85,
+    "image_megabytes_ratio": 1.02, "many_connections_cpu_ms": 0.2, "many_connections_throughput_ratio": 0.9,
     "span_ratio_to_bare_script": 1.03,
 }  # fmt: skip
 MANY = (256, 1000)

@@ -3,8 +3,9 @@
     python -m benchmarks.startup             # one JSON object on standard output
 
 Each command runs in a separate process, once to warm the file cache, then ``--runs`` times; the median is reported,
-and its ratio to the bare interpreter's start. ``--packs FOLDER`` measures the commands with these packs too
-(``docs/packs.md``), alternating with the runs without packs.
+and its ratio to the bare interpreter's start. ``first request`` is the time until a run of a text task with ``openai``
+connects to its server, with the numbers of modules that are imported by then. ``--packs FOLDER`` measures the commands
+with these packs too (``docs/packs.md``), alternating with the runs without packs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.workload import Finished, run_child
+from benchmarks.workload import Finished, run_child, text_task
+from tests.servers.stub import StubServer
 
 COMMANDS = {
     "python": ["-c", "pass"],
@@ -34,7 +36,21 @@ TASK = (
     "doc_to_text: '{{q}}'\ndoc_to_target: a\nmetric_list: [{metric: exact_match}]\n"
 )
 WITH_PACKS = ("--help", "tasks list", "a run of one task")
-BARS_S = {"--help": 0.2, "tasks list": 0.5, "tasks list, with packs": 0.6}
+AT_FIRST_REQUEST = """
+import os, runpy, sys, time
+def note(event, _arguments, seen=[]):
+    if event == "socket.connect" and not seen:
+        seen.append(event)
+        ours = sum(name.partition(".")[0] == "lmms_eval" for name in sys.modules)
+        with open(os.environ["STARTUP_NOTE"], "w") as file:
+            file.write(f"{time.time()} {time.process_time()} {ours} {len(sys.modules)}")
+sys.addaudithook(note)
+sys.argv[0] = "lmms_eval"
+runpy.run_module("lmms_eval", run_name="__main__", alter_sys=True)
+"""
+BARS_S = {"--help": 0.05, "tasks list": 0.2, "tasks list, with packs": 0.6, "first request": 0.45}
+MOST_MODULES = 150
+"""Most modules of the package at the first request."""
 MORE_WITH_PACKS_S = {"--help": 0.01, "a run of one task": 0.01}
 """Most additional processor time."""
 
@@ -48,12 +64,13 @@ def main() -> None:
         Path(folder, "startup.yaml").write_text(TASK, encoding="utf-8")
         Path(folder, "rows.jsonl").write_text('{"q": "1 + 1", "a": "2"}\n', encoding="utf-8")
         numbers = measured({**COMMANDS, "a run of one task": [*RUN, folder]}, given.runs, given.packs)
+    numbers["first request"] = first_request(given.runs)
     for entry in numbers.values():
         entry["ratio_to_python"] = entry["wall_s"] / numbers["python"]["wall_s"]
     more = {
         name: numbers[f"{name}, with packs"]["cpu_s"] - numbers[name]["cpu_s"] for name in WITH_PACKS if given.packs
     }
-    bars = {"bars_s": BARS_S, "more_with_packs_s": more, "bars_more_s": MORE_WITH_PACKS_S}
+    bars = {"bars_s": BARS_S, "most_modules": MOST_MODULES, "more_with_packs_s": more, "bars_more_s": MORE_WITH_PACKS_S}
     print(json.dumps({"benchmark": "startup", "commands": numbers, **bars}, indent=2))
 
 
@@ -75,6 +92,26 @@ def measured(commands: Mapping[str, Sequence[str]], runs: int, packs: str) -> di
                 "peak_mb": statistics.median(run.peak_mb for run in ended[1:]),
             }
     return numbers
+
+
+def first_request(runs: int) -> dict[str, float]:
+    """Return the medians at the first connection of a run of a text task, and the numbers of imported modules."""
+    noted: list[list[float]] = []
+    with tempfile.TemporaryDirectory() as folder, StubServer() as server:
+        task, note = text_task(Path(folder, "tasks"), 3), Path(folder, "note")
+        for number in range(runs + 1):
+            words = [
+                *("--model", "openai", "--model_args", f"model=stub,base_url={server.url}", "--tasks", task),
+                *("--include_path", f"{folder}/tasks", "--output_path", f"{folder}/{number}"),
+            ]
+            environment = {"LMMS_EVAL_PACKS": "/nowhere", "STARTUP_NOTE": str(note)}
+            ended = run_child(["-c", AT_FIRST_REQUEST, *words], environment)
+            if ended.exit_code:
+                raise SystemExit(f"the run ended with code {ended.exit_code}: {ended.output}")
+            at, cpu_s, ours, modules = map(float, note.read_text().split())
+            noted.append([at - ended.started_at, cpu_s, ours, modules])
+    names = ("wall_s", "cpu_s", "modules", "all_modules")
+    return {name: statistics.median(values) for name, values in zip(names, zip(*noted[1:], strict=True), strict=True)}
 
 
 if __name__ == "__main__":

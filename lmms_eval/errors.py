@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import ClassVar
@@ -178,6 +177,8 @@ class UnknownNameError(UsageError):
         lower: dict[str, str] = {}
         for one in known:
             lower.setdefault(one.lower(), one)
+        import difflib
+
         close = [lower[one] for one in difflib.get_close_matches(name.lower(), list(lower), n=5, cutoff=0.5)]
         message = f"unknown {kind} {name!r}"
         if close:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
+
+from msgspec import structs
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Task
@@ -12,8 +13,8 @@ from lmms_eval.config import RunConfig, build_config, check_config, check_names,
 from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.inputs import Start
+from lmms_eval.evaluation.record import RunReport
 from lmms_eval.evaluation.run import EvaluationRun, run
-from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.tasks import Catalogue, TaskManager, select_tasks
 from lmms_eval.tasks.manager import task_of_mapping
 from lmms_eval.utils.arguments import DEFAULT_SEEDS
@@ -165,7 +166,7 @@ def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, An
         return build_config(values)
     check_names(values, "options")
     (config,) = load_configs(values).configs
-    return check_config(replace(config, log_samples=False))  # the caller gets the samples, no file is written
+    return check_config(structs.replace(config, log_samples=False))  # the caller gets the samples, no file is written
 
 
 def _set_request_cache(values: dict[str, Any], arguments: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lmms_eval.config import convert, keywords
-from lmms_eval.config.options import Option, RunConfig, options
+from lmms_eval.config.options import Option, options
 from lmms_eval.evaluator import IGNORED, SEEDS
 
 FILE = Path(keywords.__file__)
@@ -36,8 +36,7 @@ def accepted(option: Option) -> Any:
     """Return the type of the values that callers may pass for an option, without ``None``."""
     if option.form:
         return get_type_hints(getattr(convert, option.form))["value"]
-    stated = get_type_hints(RunConfig)[option.name]
-    return stated | bool if "true" in option.choices else stated
+    return option.kind | bool if "true" in option.choices else option.kind
 
 
 def written(kind: Any) -> str:

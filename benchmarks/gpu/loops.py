@@ -48,6 +48,7 @@ class Pass:
             "wall_s": self.wall_s,
             "cpu_s": self.cpu_s,
             "tokens_per_s": self.clock.tokens / self.wall_s,
+            "answers": sum(self.clock.rows),
             "calls": len(self.clock.rows),
             "largest_batch": max(self.clock.rows),
             "waits_for_host": max(0.0, 1.0 - self.clock.generating_s / self.wall_s),

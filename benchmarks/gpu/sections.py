@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from benchmarks.gpu.activity import busy_share
 from benchmarks.gpu.loops import Clocked, ClockedText, bare, open_model, ours, pictures_of
 from benchmarks.gpu.shapes import SHAPES, build
+from benchmarks.gpu.vllm import against_vllm
 from benchmarks.gpu.workloads import SCALES, Scale, questions, write
 from benchmarks.workload import run_child
 from lmms_eval.models.hf.model import peak_memory
@@ -22,6 +24,9 @@ BATCH = 8
 MOST_ROWS = 256
 SMALL_SHARE = 1.5
 """Memory, as a multiple of a batch of eight: enough for that batch, and not for one of 32."""
+AUTO_TIMES: Mapping[str, int] = MappingProxyType({"text": 8, "pictures": 2, "video": 2})
+"""How many times the questions of a workload are multiplied, so that the largest batches are several."""
+VLLM_TIMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,12 @@ class Place:
             del options["max_num_frames"]
         return open_model(self.model(name), name.startswith("text"), **options)
 
-    def task(self, workload: str) -> str:
-        if not (self.tasks / f"{workload}.yaml").exists():
-            write(self.tasks, workload, self.scale)
-        return workload
+    def task(self, workload: str, times: int = 1) -> str:
+        """Return the name of a task, writing it if it does not exist; ``times``: multiplies the number of questions."""
+        name = workload if times == 1 else f"{workload}_x{times}"
+        if not (self.tasks / f"{name}.yaml").exists():
+            write(self.tasks, name, workload, replace(self.scale, samples=times * self.scale.samples))
+        return name
 
 
 def throughput(place: Place, name: str, workloads: Sequence[str]) -> dict[str, Any]:
@@ -81,15 +88,23 @@ def throughput(place: Place, name: str, workloads: Sequence[str]) -> dict[str, A
 
 
 def auto_batch(place: Place) -> dict[str, Any]:
-    """Compare the rows that ``batch_size=auto`` reaches with the most that fit."""
-    workload = place.task("pictures")
+    """Measure what ``batch_size=auto`` reaches for each workload, and compare its rows with the most that fit."""
     model = place.open("vlm-3b", batch_size="auto")
-    engine = ours(model, place.tasks, workload)
-    asked = questions(place.tasks, workload)
-    report = {"ours": engine.passed.as_json(), "rows": engine.results["model"]["rows_of_a_batch"]}
+    report: dict[str, Any] = {}
+    for workload, times in AUTO_TIMES.items():
+        engine = ours(model, place.tasks, place.task(workload, times))
+        report[workload] = {"ours": engine.passed.as_json(), "rows": engine.results["model"]["rows_of_a_batch"]}
     if model.loaded.device.type == "cuda":
-        report["rows_that_fit"] = _largest(lambda rows: _fits(model, asked[:1] * rows, place.scale))
+        asked = questions(place.tasks, place.task("pictures", AUTO_TIMES["pictures"]))
+        report["pictures"]["rows_that_fit"] = _largest(lambda rows: _fits(model, asked[:1] * rows, place.scale))
     return report
+
+
+def vllm(place: Place) -> dict[str, Any]:
+    """Compare ``--model vllm`` with a bare ``LLM.generate`` over the same questions, in turn."""
+    if importlib.util.find_spec("vllm") is None:
+        return {"not_measured": "vllm is not installed"}
+    return against_vllm(place.model("text-7b"), place.tasks, place.task("text", VLLM_TIMES), place.scale)
 
 
 def out_of_memory(place: Place) -> dict[str, Any]:
@@ -177,6 +192,7 @@ SECTIONS: Mapping[str, Callable[[Place], dict[str, Any]]] = MappingProxyType(
         "vlm-7b": lambda place: throughput(place, "vlm-7b", ("picture",)),
         "text-7b": lambda place: throughput(place, "text-7b", ("text",)),
         "auto_batch": auto_batch,
+        "vllm": vllm,
         "out_of_memory": out_of_memory,
         "batch_dependence": batch_dependence,
         "start": start,

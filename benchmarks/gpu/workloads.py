@@ -83,28 +83,28 @@ class Question:
     media: tuple[Path, ...]
 
 
-def write(folder: Path, workload: str, scale: Scale) -> None:
-    """Write a task of that name with the questions that ``questions`` reads. No picture or video occurs twice."""
+def write(folder: Path, name: str, workload: str, scale: Scale) -> None:
+    """Write the task ``name`` with the questions that ``questions`` reads. No picture or video occurs twice."""
     folder.mkdir(parents=True, exist_ok=True)
-    source = random.Random(workload)
+    source = random.Random(name)
     count = 1 if workload == "video" else PICTURES[workload]
     media = [
-        [f"{workload}_{number}_{place}.{'mp4' if workload == 'video' else 'jpg'}" for place in range(count)]
+        [f"{name}_{number}_{place}.{'mp4' if workload == 'video' else 'jpg'}" for place in range(count)]
         for number in range(scale.samples)
     ]
     with ThreadPoolExecutor() as threads:  # encoders release the interpreter's lock
-        list(threads.map(lambda name: _write_media(folder / name, scale), [name for names in media for name in names]))
-    with open(folder / f"{workload}.jsonl", "w", encoding="utf-8") as file:
+        list(threads.map(lambda file: _write_media(folder / file, scale), [file for files in media for file in files]))
+    with open(folder / f"{name}.jsonl", "w", encoding="utf-8") as file:
         for names in media:
             words = source.choices(_WORDS, k=source.randint(scale.words // 10, scale.words))
             file.write(json.dumps({"question": " ".join(words), "answer": "a", "media": names}) + "\n")
-    (folder / f"{workload}.yaml").write_text(_YAML.format(name=workload, tokens=scale.tokens), encoding="utf-8")
+    (folder / f"{name}.yaml").write_text(_YAML.format(name=name, tokens=scale.tokens), encoding="utf-8")
     (folder / "utils.py").write_text(_UTILS, encoding="utf-8")
 
 
-def questions(folder: Path, workload: str) -> list[Question]:
+def questions(folder: Path, name: str) -> list[Question]:
     """Read the questions of a written task."""
-    lines = (folder / f"{workload}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return [Question(row["question"], tuple(folder / name for name in row["media"])) for row in rows]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.api.request import GeneratedImage, Part, Response
 from lmms_eval.errors import MediaError
-from lmms_eval.utils.media_types import media_type_in
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,6 +20,8 @@ _MARKS = range(0xE000, 0xF900)
 
 def media_type_of(data: bytes) -> str | None:
     """Return the media type of a PNG, JPEG, WebP or GIF file by its first bytes; ``None`` for anything else."""
+    from lmms_eval.utils.media_types import media_type_in
+
     found = media_type_in(data)
     return None if found is None else _GENERATED.get(found.suffix)
 

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from lmms_eval.utils.media_types import media_type_in
-
 IMAGE_SUFFIXES = frozenset({"jpg", "jpeg", "png", "bmp", "gif", "tiff", "tif", "webp"})
 AUDIO_SUFFIXES = frozenset({"wav", "mp3", "m4a", "aac", "flac", "ogg", "opus"})
 
@@ -155,6 +153,8 @@ def _kind_of(place: str) -> str:
 
 def _kind_of_bytes(data: bytes | bytearray, name: str = "") -> str:
     """Return the kind of a medium in memory: by its name, if that is of a picture or sound, else by its first bytes."""
+    from lmms_eval.utils.media_types import media_type_in
+
     kind = _kind_of(name)
     if kind != "video":
         return kind

@@ -114,6 +114,8 @@ class Model(abc.ABC):
     def prepare(self, request: Request) -> Request:
         """Prepare a request for this back end. Called in preparation threads, so it must be thread-safe.
 
+        If ``respond`` is an asynchronous generator, requests that are prepared quickly are prepared in its thread.
+
         Returns ``request.with_payload(payload, nbytes)``. Raises ``MediaError`` for unusable media.
         """
         return request.with_payload(request.build_messages(), 0)

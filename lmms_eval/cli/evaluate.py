@@ -98,7 +98,7 @@ def _run_one(config: RunConfig) -> int:
 
         emit(report_for_config(config))
         return 0
-    from lmms_eval.evaluator import run as evaluate
+    from lmms_eval.evaluation.run import run as evaluate
 
     try:
         report = evaluate(config, ends=False)

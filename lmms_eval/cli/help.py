@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from lmms_eval.cli.commands import COMMANDS
@@ -28,7 +28,7 @@ EXIT_CODES = (
     (5, "gate: undecided, since documents, coverage or a task are missing; no score fell"),
     (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
 )
-FILE = Path(__file__).with_name("topics.md")
+FILE = os.path.join(os.path.dirname(__file__), "topics.md")
 _FLAGS = "{flags: "
 
 
@@ -136,7 +136,14 @@ def flag_text(option: Option) -> str:
 
 def width() -> int:
     """Return the width of help texts: that of the terminal, or ``COLUMNS``, within limits."""
-    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+    stated = os.environ.get("COLUMNS", "")
+    columns = int(stated) if stated.isdecimal() else 0
+    if not columns:  # as shutil.get_terminal_size does, whose import takes as long as this text
+        try:
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 0
+        except (OSError, ValueError):  # not a terminal, or closed
+            columns = 0
+    return max(_NARROWEST, min(_WIDEST, columns or _WIDEST))
 
 
 def flags_of(group: str) -> list[str]:
@@ -191,7 +198,9 @@ def run(arguments: Sequence[str]) -> int:
 def topics() -> dict[str, list[str]]:
     """Read the topics: their lines by name; the first line is the title."""
     found: dict[str, list[str]] = {}
-    for section in FILE.read_text("utf-8").split("\n## ")[1:]:
+    with open(FILE, encoding="utf-8") as file:
+        text = file.read()
+    for section in text.split("\n## ")[1:]:
         head, *lines = section.rstrip("\n").split("\n")
         name, _, title = head.partition(": ")
         found[name] = [title, *lines]

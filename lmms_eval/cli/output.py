@@ -7,7 +7,6 @@ import errno
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
@@ -123,6 +122,8 @@ class LastStep:
 
 def report_error(error: Exception, with_traceback: bool, place: str = "") -> int:
     """Print an error to standard error and return its exit code."""
+    import traceback  # not needed by a command that succeeds
+
     if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
         place = f"process {os.environ.get('RANK', '?')}: {place}"
     if isinstance(error, LmmsEvalError):

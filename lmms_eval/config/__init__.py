@@ -1,6 +1,6 @@
 """The options of a run: declared in ``options``, read from the command line, a file and the environment.
 
-``__init__.pyi`` lists the names of the package. Modules that need pydantic or YAML are imported on first use.
+``__init__.pyi`` lists the names of the package. Modules that need YAML are imported on first use.
 """
 
 from __future__ import annotations

@@ -10,17 +10,17 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
-from lmms_eval.utils.document_ids import ids_text
-from lmms_eval.utils.prompt_variants import variants_text
 from lmms_eval.utils.redaction import redact
-from lmms_eval.utils.where import parse_where
 
 FORMS = (
     "write halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or one of them after the name of a task or group "
@@ -29,6 +29,15 @@ FORMS = (
 _HALFWIDTH, _DECIDED = "halfwidth<=", "decided:"
 log = logging.getLogger(__name__)
 _SWITCH = {"true": True, "false": False}
+_SWITCHES = {
+    **_SWITCH,
+    **dict.fromkeys(("t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("f", "no", "n", "off", "0"), False),
+}
+_TYPE_NAMES: Mapping[Any, str] = {
+    int: "a valid integer", float: "a valid number", bool: "a valid boolean", str: "a text", dict: "a mapping",
+    tuple: "a list of texts",
+}  # fmt: skip
 _NO_TAGS = ("", "none", "null", "false")
 
 
@@ -177,6 +186,26 @@ def arguments(value: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
     return merged
 
 
+def typed(kind: Any, value: Any) -> Any:
+    """Return a value as a type of an option. Texts become numbers and switches, numbers become texts.
+
+    Raises ``ValueError``, which names the types, if the value fits none of them.
+    """
+    members = get_args(kind) or (kind,)
+    if str in members:
+        if isinstance(value, int | float) and not isinstance(value, bool) and int not in members:
+            return str(value)
+    elif isinstance(value, str):
+        text = value.strip().lower()
+        value = _SWITCHES.get(text, text) if bool in members else text
+    with suppress(msgspec.ValidationError):
+        found = msgspec.convert(value, kind, strict=False)
+        if found is not None or value is None:  # msgspec reads the text "null" as None
+            return found
+    wanted = [_TYPE_NAMES[get_origin(member) or member] for member in members if member is not NoneType]
+    raise ValueError(" or ".join(wanted))
+
+
 def names(value: str | Sequence[str]) -> Any:
     """Convert a list to a comma list."""
     return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
@@ -272,11 +301,15 @@ def count_or_switch(value: bool | int | str) -> Any:
 
 def ids(value: int | str | Sequence[int]) -> Any:
     """Convert document ids to their shortest form. A file's content is read now, so later edits do not matter."""
+    from lmms_eval.utils.document_ids import ids_text
+
     return ids_text(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def variants(value: str | Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
     """Convert variants of a prompt to JSON. A file's content is read now, so later edits do not matter."""
+    from lmms_eval.utils.prompt_variants import variants_text
+
     return variants_text(value) if isinstance(value, str | list | tuple | Mapping) else value
 
 
@@ -292,6 +325,8 @@ def recipe(value: str) -> Any:
 
 def expression(value: str) -> Any:
     """Check an expression over a document's columns."""
+    from lmms_eval.utils.where import parse_where
+
     if isinstance(value, str):
         parse_where(value)
     return value

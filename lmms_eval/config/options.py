@@ -1,19 +1,14 @@
 """Declaration of every option of a run. Flags, configuration keys, environment variables, conversion of values, the
 arguments of ``simple_evaluate`` and the recorded arguments derive from it.
 
-``RunConfig`` is a standard dataclass, so that ``--help`` does not need pydantic; ``resolve`` validates with pydantic.
+Annotations are types here, not texts: the conversion of values reads them.
 """
 
-from __future__ import annotations
-
-import dataclasses
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct
 
 from lmms_eval.utils.arguments import comma_list
 
@@ -26,15 +21,15 @@ Arguments = str | dict[str, Any]
 """``k=v,k=v``, or a mapping."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """Declaration of one option, a field of ``RunConfig``."""
 
     name: str
     default: Any
+    kind: Any
+    """The type of its values, as it is annotated."""
     group: str
     text: str
-    is_switch: bool
     form: str = ""
     """The function of ``convert`` that converts the value. The type of its argument is what callers may pass."""
     aliases: tuple[str, ...] = ()
@@ -61,10 +56,19 @@ class Option:
     def flag(self) -> str:
         return self.spelling or f"--{self.name}"
 
+    @property
+    def is_switch(self) -> bool:
+        return self.kind in (bool, bool | None)
+
+
+_DETAILS: list[dict[str, Any]] = []
+"""What the declarations of ``RunConfig`` say about its fields, in their order."""
+
 
 def option(default: Any, group: str, text: str, **details: Any) -> Any:
-    """Declare an option that can change a model's answer. ``details`` are further fields of ``Option``."""
-    return field(default=default, metadata={"group": group, "text": text, **details})
+    """Declare an option that can change a model's answer; returns its default. ``details`` are fields of ``Option``."""
+    _DETAILS.append({"group": group, "text": text, **details})
+    return default
 
 
 def run(default: Any, group: str, text: str, **details: Any) -> Any:
@@ -72,14 +76,8 @@ def run(default: Any, group: str, text: str, **details: Any) -> Any:
     return option(default, group, text, run_only=True, **details)
 
 
-# ruff: noqa: RUF009 - option and run make dataclass fields
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(Struct, frozen=True, kw_only=True):
     """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
     # fmt: off
     config: str = run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
@@ -364,27 +362,29 @@ class RunConfig:
         }
 
 
-@cache
+def _declared(name: str, default: Any, details: Mapping[str, Any]) -> Option:
+    kind = RunConfig.__annotations__[name]
+    members = get_args(kind)
+    derived: dict[str, Any] = {}
+    if dict[str, Any] in members:
+        derived = {"form": "arguments", "metavar": "K=V,..."}
+    elif choices := [text for member in (kind, *members) for text in get_args(member) if isinstance(text, str)]:
+        derived = {"choices": tuple(choices)}
+    return Option(name, default, kind, **derived, **details)
+
+
+_OPTIONS = tuple(map(_declared, RunConfig.__struct_fields__, RunConfig.__struct_defaults__, _DETAILS))
+_TABLE = {one.name: one for one in _OPTIONS}
+
+
 def options() -> tuple[Option, ...]:
     """Return all options, in the order of the results."""
-    found = []
-    for item in dataclasses.fields(RunConfig):
-        kind = str(item.type)
-        derived: dict[str, Any] = {}
-        if kind.startswith("Arguments"):
-            derived = {"form": "arguments", "metavar": "K=V,..."}
-        elif kind.startswith("Literal"):
-            derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
-        found.append(
-            Option(item.name, item.default, is_switch=kind in ("bool", "bool | None"), **derived, **item.metadata)
-        )
-    return tuple(found)
+    return _OPTIONS
 
 
-@cache
 def option_table() -> dict[str, Option]:
     """Return all options by name, in order."""
-    return {one.name: one for one in options()}
+    return _TABLE
 
 
 WITHOUT_EFFECT: Mapping[str, str] = {
@@ -423,6 +423,8 @@ def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDef
 
 def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
     """Return a line for each known variable that is set but has no effect."""
+    from fnmatch import fnmatchcase
+
     return [
         f"the environment variable {name} has no effect here: {reason}"
         for name in sorted(environ)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import difflib
 import logging
 import os
 import re
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.config import convert
 from lmms_eval.config.options import Option, RunConfig, environment_defaults, option_table, options
@@ -22,10 +20,6 @@ from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
 from lmms_eval.utils.yaml_bounds import UniqueKeyLoader, load_bounded, yaml_mistake
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 
 _VARIABLE = re.compile(
     r"\$(?:(?P<escape>\$)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}"
@@ -311,8 +305,6 @@ def check_names(values: Mapping[str, Any], place: str) -> None:
 
 
 def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[str, str]) -> RunConfig:
-    from pydantic import ValidationError
-
     table = option_table()
     # By name the value and its source, for messages.
     layered: dict[str, tuple[Any, str]] = {
@@ -328,16 +320,8 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
         }
     layered |= {name: (value, table[name].flag) for name, value in given.items() if value is not None}
     values = {name: _converted(table[name], value, source) for name, (value, source) in layered.items()}
-    try:
-        config = _adapter().validate_python(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0])
-        value, source = layered[name]
-        message = first["msg"].replace("Input should be", "should be")
-        # The original message would show values, including secrets.
-        raise ConfigError(f"{source}: {message}; got {redact({name: value})[name]!r}") from None
-    return dataclasses.replace(config, log_samples=True) if config.predict_only else config
+    config = RunConfig(**values)
+    return structs.replace(config, log_samples=True) if config.predict_only else config
 
 
 def _converted(option: Option, value: Any, source: str) -> Any:
@@ -351,14 +335,10 @@ def _converted(option: Option, value: Any, source: str) -> Any:
         raise ConfigError(f"{source}: {str(error).removeprefix(f'{option.name}: ')}") from error
     if option.choices and value not in option.choices:
         raise ConfigError(f"{source}: choose one of {', '.join(option.choices)}; got {value!r}")
-    return value
-
-
-@cache
-def _adapter() -> TypeAdapter[RunConfig]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(RunConfig)
+    try:
+        return convert.typed(option.kind, value)
+    except ValueError as error:  # a secret is not shown
+        raise ConfigError(f"{source}: should be {error}; got {redact({option.name: value})[option.name]!r}") from None
 
 
 def resolved_cli_args(config: RunConfig) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lmms_eval.config.convert import sample_design
-from lmms_eval.config.options import RunConfig, environment_defaults, options
-from lmms_eval.config.tracking import destination_problems
+from lmms_eval.config.options import TRACKERS, RunConfig, environment_defaults, options
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.arguments import comma_list
 
@@ -17,6 +16,11 @@ CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
 
 AGAIN = "again"
 """The control that asks documents a second time (``--repeat_share``)."""
+
+
+def names_trackers(config: RunConfig) -> bool:
+    """Return whether an option of the trackers or of the hub upload is given."""
+    return any(getattr(config, one.name) for one in options() if one.group == TRACKERS)
 
 
 def controls_of(ablate: str | None) -> tuple[str, ...]:
@@ -234,7 +238,14 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
         yield f"--geocoder: give nominatim, or a URL that begins with http:// or https://; got {config.geocoder!r}"
 
 
+def _trackers(config: RunConfig) -> Iterator[str]:
+    if names_trackers(config):
+        from lmms_eval.config.tracking import destination_problems
+
+        yield from destination_problems(config)
+
+
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _documents, _order, _prompts, _repeat_share, _sample, _ranges, _outputs, _texts, _judge, _paths, _scoring_data,
-    destination_problems,
+    _trackers,
 )  # fmt: skip

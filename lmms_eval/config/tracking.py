@@ -179,3 +179,8 @@ def _value(place: str, kind: Kind, item: Any) -> Any:
     if not text or isinstance(item, Mapping | list | tuple):
         raise ConfigError(f"{place}: give a text; got {redact(text)!r}")
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def named_destinations(config: RunConfig) -> Iterator[Destination]:
+    """Yield the destinations that the options name: trackers, and the hub."""
+    return (one for one in DESTINATIONS if getattr(config, one.option))

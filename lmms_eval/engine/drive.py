@@ -324,7 +324,7 @@ class Drive:
         try:
             with recording(self._keeper) as sent:
                 prepared = self._model.prepare(request.with_messages(rendering.build))
-            if not sent and self._keeper is not None:
+            if not sent and self._keeper is not None and not rendering.is_one_text:
                 sent = self._given(request, rendering, self._keeper)
         finally:
             if messages := rendering.added(sent):
@@ -332,7 +332,8 @@ class Drive:
         if sent:
             self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
-        return prepared.with_messages(request.build_messages)
+        object.__setattr__(prepared, "build_messages", request.build_messages)  # of our own copy, not a further one
+        return prepared
 
     def _given(self, request: Request, rendering: _Rendering, keeper: MediaKeeper) -> Sequence[SentMedia]:
         """Return the media that a model which does not report them receives, and keep them."""
@@ -391,6 +392,11 @@ class _Rendering(Struct):
     """Messages that were built before the model needs them."""
     built: ChatMessages | None = None
     """Messages that the model has received."""
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether the messages were rendered, and are one text of the user."""
+        return self.is_outlined and self.outline is None
 
     def ahead(self) -> ChatMessages:
         """Build the messages before the model needs them."""

@@ -16,19 +16,13 @@ from msgspec.structs import replace
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Selection, Task
-from lmms_eval.engine.aggregate import TaskResult, aggregate_task
-from lmms_eval.engine.clusters import Clusters
-from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
-from lmms_eval.engine.groups import GroupResult, aggregate_groups
 from lmms_eval.engine.live import ProgressLine, Vitals
-from lmms_eval.engine.looks import Lead, LookExchange, Looks, Sampling
 from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.scoring import Scorer, Sink, WorkerOptions
-from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -38,13 +32,20 @@ from lmms_eval.storage.run_folder import RunState
 from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
+    from lmms_eval.engine.aggregate import TaskResult
     from lmms_eval.engine.batch_check import BatchCheck
+    from lmms_eval.engine.clusters import Clusters
+    from lmms_eval.engine.groups import GroupResult
     from lmms_eval.engine.judging import JudgeSetup, Judging
     from lmms_eval.engine.lockstep import Lockstep
+    from lmms_eval.engine.looks import Lead, Looks, Sampling
     from lmms_eval.engine.response_cache import ResponseCache
+    from lmms_eval.engine.share import Share
     from lmms_eval.media.keeper import MediaKeeper
 
 
+COLLECTS_AFTER = 700
+"""New objects before a garbage collection, while a run asks: Python's usual number."""
 SWITCH_INTERVAL_S = 0.002
 
 
@@ -119,15 +120,18 @@ def _tuned_interpreter() -> Iterator[None]:
     """Let threads switch every 2 ms, and exclude all objects that exist now from garbage collection.
 
     With the default of 5 ms a scoring thread would delay 32 open connections; 0.5 ms takes a tenth more processor time
-    per text. A garbage collection over all imported modules would take 50 ms.
+    per text. A garbage collection over all imported modules would take 50 ms. The command line postpones collections
+    while it starts (``lmms_eval.__main__``); a run collects as usual, so that its memory has a bound.
     """
-    usual = sys.getswitchinterval()
+    usual, collects_after = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()
+    gc.set_threshold(min(collects_after[0], COLLECTS_AFTER), *collects_after[1:])
     try:
         yield
     finally:
         sys.setswitchinterval(usual)
+        gc.set_threshold(*collects_after)
         gc.unfreeze()
 
 
@@ -234,13 +238,17 @@ def evaluate(
     _forget(plans, store, options)
     model.attach_tasks([plan.task for plan in plans])
     model.attach_folder(store.folder / "model")
-    if options.checks_continued:
+    if options.checks_continued and store.resumed_responses:
+        from lmms_eval.engine.continued import check_continued
+
         check_continued([plan.task for plan in plans], model, store, share is None or share.team.is_first)
     done = store.done() if share is None else share.done(store.done())
     ends = TaskEnds()
     looks = None
     if options.sampling is not None:
         is_first = share is None or share.team.is_first
+        from lmms_eval.engine.looks import Looks
+
         looks = Looks(plans, options.sampling, ends, decides=is_first, sends=not is_first)
     work = _Work(plans, model, store, options, share, ends, looks)
     progress = _progress(work, done)
@@ -267,6 +275,8 @@ def evaluate(
             _end_cut_thoughts(work)
     with _stage(seconds, "aggregate"):
         tasks = _aggregate(work, report)
+        from lmms_eval.engine.groups import aggregate_groups
+
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
     earlier = work.earlier_spending
     spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
@@ -317,6 +327,8 @@ class _Work(Struct, frozen=True):
         if self.looks is None or not self.looks.ruled or self.lockstep_team is not None:
             return None
         processes = 1 if self.share is None else self.share.team.place.size
+        from lmms_eval.engine.looks import Lead
+
         return Lead(self.looks, (2 * self.model.concurrency + self.model.collects) * processes)
 
     def todo(self, done: dict[str, set[int]], lead: Lead | None) -> Iterator[Unit]:
@@ -362,6 +374,8 @@ class _Work(Struct, frozen=True):
             for record in self.store.records():
                 self.looks.note(record)
         if team is not None:
+            from lmms_eval.engine.looks import LookExchange
+
             LookExchange(team, self.looks, self.ends).begin()
         else:
             self.looks.look()
@@ -526,6 +540,8 @@ def _end_cut_thoughts(work: _Work) -> None:
 
 
 def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
+    from lmms_eval.engine.aggregate import aggregate_task
+
     not_asked = ""
     if report.interrupted is not None:
         not_asked = "the run was interrupted before these documents were finished"

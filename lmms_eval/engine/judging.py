@@ -27,13 +27,13 @@ from lmms_eval.engine.conversations import AnsweredDocument, Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.prompts import content_fingerprint
 from lmms_eval.engine.records import NOTHING, failure, response_from_record, response_record, spent_in
-from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.stage import LOOK_S, Failure, Stage
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ItemError, JournalError, LmmsEvalError, TaskError
 from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace
 
 if TYPE_CHECKING:
+    from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
     from lmms_eval.media.keeper import MediaKeeper
 
 APART = 1000

@@ -18,19 +18,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from msgspec import Struct, field
 
-from lmms_eval.engine.headline import Anchors, HeadlinePart
-from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
-from lmms_eval.stats import item_number
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.lines import read_sealed, sealed
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import ScoreRange, item_number
 from lmms_eval.utils.terminal import is_live
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.headline import HeadlinePart
+    from lmms_eval.engine.looks import Sampling
 
 PLAIN_INTERVAL_S = 30.0
 RUNNING_INTERVAL_S = 1.0
@@ -285,7 +286,8 @@ OUTLINE = "outline.json"
 OF_A_CONTROL = "the task is asked otherwise, as a control"
 NOT_RANDOM = "documents are not asked in a random order (--order random)"
 
-_FLAT = [name for name in HeadlinePart.__struct_fields__ if name not in ("within", "baseline", "strata", "anchors")]
+_NESTED = ("within", "baseline", "strata", "anchors")
+"""Fields of a ``HeadlinePart`` whose values are not as they are in JSON."""
 
 
 class TaskOutline(Struct, frozen=True):
@@ -332,6 +334,8 @@ def write_outline(folder: Path, outline: RunOutline) -> None:
 
 def read_outline(folder: Path) -> RunOutline:
     """Read the outline of a run; an outline without tasks if the file is missing or damaged."""
+    from lmms_eval.engine.headline import Anchors, HeadlinePart  # only a run in random order needs them
+
     try:
         record = read_sealed(folder / OUTLINE) or {"tasks": {}, "whole": []}
 
@@ -342,7 +346,7 @@ def read_outline(folder: Path) -> RunOutline:
             if (kept := flat.get("anchors")) is not None:  # outlines of earlier versions have no such key
                 shares = dict(zip(task["order"], kept["shares"], strict=True))
                 anchors = Anchors(tuple(kept["runs"]), shares, kept["known"])
-            own = {name: flat[name] for name in _FLAT}
+            own = {name: flat[name] for name in HeadlinePart.__struct_fields__ if name not in _NESTED}
             return HeadlinePart(**own, within=ScoreRange(low, high), strata=strata, anchors=anchors)
 
         tasks = {
@@ -363,7 +367,8 @@ def _task_record(task: TaskOutline) -> dict[str, Any]:
 
 
 def _part_record(part: HeadlinePart, order: Sequence[int]) -> dict[str, Any]:
-    record = {name: getattr(part, name) for name in _FLAT} | {"within": [part.within.low, part.within.high]}
+    flat = [name for name in part.__struct_fields__ if name not in _NESTED]
+    record = {name: getattr(part, name) for name in flat} | {"within": [part.within.low, part.within.high]}
     if (found := part.anchors) is not None:
         shares = [found.shares[doc_id] for doc_id in order]
         record["anchors"] = {"runs": list(found.runs), "known": found.known, "shares": shares}

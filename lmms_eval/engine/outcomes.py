@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.task import Task
-from lmms_eval.engine.clusters import Clusters
-from lmms_eval.engine.headline import Anchors
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 from lmms_eval.utils.records import to_dict
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.clusters import Clusters
+    from lmms_eval.engine.headline import Anchors
 
 PER_DOCUMENT = ("pictures", "videos", "frames", "sounds", "tokens")
 """Quantities per document with media."""

@@ -34,7 +34,6 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
 from lmms_eval.utils.redaction import redact_text
-from lmms_eval.utils.user_code import user_place
 
 FOLDER = "images"
 """Folder of pictures next to the samples files; without ``--output_path`` in the run's folder."""
@@ -214,6 +213,8 @@ def _has_hash(path: Path, sha256: str) -> bool:
 
 def failure(doing: str, error: BaseException) -> str:
     """Return the message of an ``LmmsEvalError``, else ``DOING raised TYPE: MESSAGE``; logs the traceback at DEBUG."""
+    from lmms_eval.utils.user_code import user_place
+
     logger.opt(exception=error).debug("{} failed", doing)
     if isinstance(error, LmmsEvalError):
         return str(error)
@@ -511,11 +512,16 @@ def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
 
 
+def listed(value: Any) -> Any:
+    """Return a value as in the samples file: tuples become lists, which JSON has and journals need no tag for."""
+    return [listed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def scored_part(scored: ScoredDoc) -> dict[str, Any]:
     """Return the part of a document's record after its answers: all that the samples and the aggregation need."""
     scores = []
     for score in scored.scores:
-        record = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
+        record = {"filter": score.filter, "filtered": listed(score.filtered), "metrics": dict(score.metrics)}
         if score.status != "scored":
             record |= {"status": score.status, "reason": score.reason}
         if score.per_answer:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import answer_from_record, answer_record, failure, scored_part
-from lmms_eval.engine.stage import Failure, Stage
+from lmms_eval.engine.stage import Failure, Handover, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
 from lmms_eval.processes import Child, ChildError, Parent, Pool
 from lmms_eval.storage import codec
@@ -172,6 +175,13 @@ class Scorer:
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._pool = Pool()
         self._watch: ScoringWatch | None = None
+        self._handover = Handover()
+        self._is_quick = False
+        """Scoring takes so little that event loops that submit documents score them themselves."""
+        self._of_loops: dict[int, deque[AnsweredDocument]] = {}
+        """By thread, the documents that its event loop scores when it has taken in the answers of its turn."""
+        self._scores = threading.Lock()
+        """Held by the thread that scores in this process."""
         self._failure = Failure(on_error=self._pool.kill)
         self._inline = Stage(self._run_inline, self._failure, "score-inline", length=QUEUE_LENGTH)
         self._process = Stage(self._run_process, self._failure, "score-process", self._workers, QUEUE_LENGTH)
@@ -194,11 +204,20 @@ class Scorer:
             self._sink(score_document(job, reason))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
+        elif self._is_quick and job.task.is_scored_by_package and (loop := asyncio._get_running_loop()) is not None:
+            self._failure.check()
+            jobs = self._of_loops.setdefault(threading.get_ident(), deque())
+            jobs.append(job)
+            if len(jobs) == 1:
+                loop.call_soon(self._score_here, jobs)
         else:
             self._inline.put(job)
 
     def drain(self) -> None:
         """Wait until every job is scored. Raises any error of the sink, such as a full disk."""
+        for jobs in self._of_loops.values():
+            while jobs:
+                self._inline.put(jobs.popleft())
         self._inline.drain()
         self._process.drain()
         self._pool.close()
@@ -216,8 +235,47 @@ class Scorer:
     def _run_inline(self, jobs: Iterator[AnsweredDocument]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
             self._watch = watch
-            for job in jobs:
-                self._sink(watch.call(job, score_document))
+            try:
+                for job in jobs:
+                    with self._scores:
+                        began = time.monotonic()
+                        record = watch.call(job, score_document)
+                        self._is_quick = self._handover.thread_did(time.monotonic() - began)
+                    self._sink(record)
+            finally:
+                with self._scores:
+                    self._is_quick = False
+
+    def _score_here(self, jobs: deque[AnsweredDocument]) -> None:
+        """Score the documents of one turn of the event loop, if that is still quick, or else leave them to the thread.
+
+        One after the other, that takes less than between the answers.
+        """
+        try:
+            while jobs:
+                job = jobs.popleft()
+                record = self._scored_here(job)
+                if record is None:
+                    self._inline.put(job)
+                else:
+                    self._failure.check()
+                    self._sink(record)
+        except Exception as error:  # noqa: BLE001 - raised in ``submit`` or ``drain``, as the errors of threads are
+            self._failure.carry(error)
+
+    def _scored_here(self, job: AnsweredDocument) -> dict[str, Any] | None:
+        """Score a document in the event loop; ``None`` if it is left to the thread."""
+        if not self._scores.acquire(blocking=False):
+            return None
+        try:
+            if not self._is_quick or self._watch is None:
+                return None
+            began = time.monotonic()
+            record = self._watch.call(job, score_document)
+            self._is_quick = not self._handover.loop_did(time.monotonic() - began)
+            return record
+        finally:
+            self._scores.release()
 
     def _run_process(self, jobs: Iterator[AnsweredDocument]) -> None:
         for job in jobs:

@@ -53,6 +53,43 @@ class Failure:
             self.carry(error)
 
 
+QUICK_S = 0.0003
+"""Maximum wall time of a piece of work that an event loop does itself. Preparing a text takes a fifth of it."""
+QUICK_AFTER = 16
+"""Number of consecutive quick pieces after which the event loop does the work."""
+SLOW_AFTER, BLOCKED_S = 3, 0.05
+"""Number of consecutive slow pieces, and wall time of a single one, after which threads do the work again."""
+QUICK_AGAIN, QUICK_AT_MOST = 4, 1024
+"""Factor of ``QUICK_AFTER`` each time that threads do the work again, and its maximum: on a busy machine, any process
+stops for longer than ``BLOCKED_S`` now and then."""
+
+
+class Handover:
+    """Decides whether an event loop does some work itself or leaves it to threads.
+
+    Threads that alternate with the event loop, since both need the interpreter's lock, make each request of a text a
+    fifth more expensive. Work that takes long would delay all open requests.
+    """
+
+    def __init__(self) -> None:
+        self._quick = self._slow = 0
+        self._quick_after = QUICK_AFTER
+
+    def thread_did(self, seconds: float) -> bool:
+        """Note a piece of work of a thread; returns whether the event loop should do the next ones."""
+        self._quick = 0 if seconds > QUICK_S else self._quick + 1
+        return self._quick >= self._quick_after
+
+    def loop_did(self, seconds: float) -> bool:
+        """Note a piece of work of the event loop; returns whether threads should do the next ones."""
+        self._slow = 0 if seconds <= QUICK_S else self._slow + 1
+        if self._slow < SLOW_AFTER and seconds <= BLOCKED_S:
+            return False
+        self._quick = self._slow = 0
+        self._quick_after = min(self._quick_after * QUICK_AGAIN, QUICK_AT_MOST)
+        return True
+
+
 class Stage(Generic[Item]):
     """Threads that process a queue of items; the first item starts them.
 
@@ -73,7 +110,7 @@ class Stage(Generic[Item]):
     @property
     def is_full(self) -> bool:
         """Whether ``put`` might block."""
-        return not self._is_over() and self._queue.qsize() >= self._length
+        return self._queue.qsize() >= self._length and not self._is_over()
 
     def put(self, item: Item) -> None:
         """Add an item; blocks while the queue is full. Raises the error that ended the work."""

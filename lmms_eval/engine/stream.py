@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from lmms_eval.api.request import Request
+from lmms_eval.engine.stage import Handover
 from lmms_eval.errors import JournalError, ModelError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
@@ -74,6 +75,8 @@ HELP_FROM_CPU_S, HELP_FROM_WALL_S = 0.0003, 0.01
 the second is longer than a wait for the interpreter's lock, so it means a wait for a file or a server."""
 HELP_AFTER = 3
 """Number of consecutive slow requests: a single one may have imported a package."""
+TOGETHER = 32
+"""Maximum number of requests that are prepared in the event loop before those that are ready are sent."""
 
 
 class StreamLimits(Struct, frozen=True):
@@ -122,6 +125,8 @@ class Stream:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         """Condition for waiting threads; the others use the lock itself, which takes half the time."""
+        self._resumed = threading.Condition(self._lock)
+        """Condition for threads that rest while the event loop prepares."""
         self._gate = threading.Lock()
         """Held by the thread that takes the next request and waits for room for it."""
         self._next: Request | None = None
@@ -151,6 +156,11 @@ class Stream:
         ]
         self._started = 1
         self._slow_in_a_row = 0
+        self._handover = Handover()
+        self._is_async = False
+        """An event loop takes the requests."""
+        self._is_inline = False
+        """The event loop also prepares them, since that is quick; the threads rest."""
         self._claimed = 0
         self.forms_batches = False
         """The model has taken ``take_full`` batches."""
@@ -220,6 +230,8 @@ class Stream:
         """Let waiting threads check again after a change outside of the stream, such as an answer."""
         with self._lock:
             self._changed.notify_all()
+            if self._stopped or self._error is not None:
+                self._resumed.notify_all()
             while self._waiters:
                 loop, future = self._waiters.pop()
                 with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
@@ -228,6 +240,7 @@ class Stream:
     def take(self, max_n: int) -> list[Request]:
         """Return 1 to ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
         with self._lock:
+            self._leave_to_threads()
             self._blocked += 1
             if not self._ready:
                 self._changed.notify_all()
@@ -253,6 +266,7 @@ class Stream:
         scoring takes.
         """
         with self._lock:
+            self._leave_to_threads()
             self.forms_batches = True
             while not self._has_next(max_n) and self._more_may_come():
                 if self._is_filled:
@@ -276,9 +290,13 @@ class Stream:
         return self._stopped
 
     async def take_async(self, max_n: int) -> list[Request]:
-        """``take`` without blocking the event loop."""
-        loop = asyncio.get_running_loop()
+        """``take`` without blocking the event loop. If preparing is quick, it is done here instead of in a thread."""
+        loop, self._is_async = asyncio.get_running_loop(), True
         while True:
+            if self._is_inline:
+                await asyncio.sleep(0)  # what was taken before is sent first
+                if self._prepare_here(min(max_n, TOGETHER)) and not self._ready:
+                    continue  # these were answered already: let the loop do other work before the next ones
             with self._lock:
                 if self._ready or self._ended():
                     return self._pop(max_n)
@@ -339,17 +357,66 @@ class Stream:
 
     def _work(self) -> None:
         try:
-            while (claimed := self._claim()) is not None:
-                # A thread's processor time takes a system call: measured only after a slow request.
-                cpu = time.thread_time() if self._slow_in_a_row else 0.0
-                began = time.monotonic()
-                self._finish(*claimed)
-                wall = time.monotonic() - began
-                if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
-                    self._call_help(time.thread_time() - cpu if cpu else wall, wall)
+            while self._has_work():
+                if (claimed := self._claim()) is not None:
+                    self._finish_timed(claimed)
         except BaseException as error:  # noqa: BLE001 - a task's code may raise anything; ``take`` re-raises it
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            self._error = self._error or error
+        self.wake()
+
+    def _has_work(self) -> bool:
+        """Wait while the event loop prepares; returns whether the stream has not ended."""
+        with self._lock:
+            while not (ended := self._ended()) and self._is_inline:
+                self._resumed.wait(timeout=0.5)
+            return not ended
+
+    def _leave_to_threads(self) -> None:
+        """End the preparation in an event loop, if there is one; the caller holds the lock."""
+        if self._is_inline:
+            self._is_inline = False
+            self._resumed.notify_all()
+
+    def _prepare_here(self, most: int) -> bool:
+        """Prepare up to ``most`` requests in the event loop; returns whether there may be more."""
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)  # a task's functions may run a loop of their own
+        try:
+            for _ in range(most):
+                if not self._is_inline or len(self._ready) >= most:
+                    return True
+                if (claimed := self._claim(waits=False)) is None:
+                    return False
+                self._finish_here(claimed)
+            return True
+        except BaseException as error:
+            self._fail(error)
+            raise
+        finally:
+            asyncio._set_running_loop(loop)
+
+    def _finish_here(self, claimed: tuple[Request, int]) -> None:
+        """Prepare a request in the event loop, and leave the next ones to threads if that takes long."""
+        began = time.monotonic()
+        self._finish(*claimed)
+        if self._handover.loop_did(time.monotonic() - began):
             with self._lock:
-                self._error = self._error or error
+                self._leave_to_threads()
+
+    def _finish_timed(self, claimed: tuple[Request, int]) -> None:
+        # A thread's processor time takes a system call: measured only after a slow request.
+        cpu = time.thread_time() if self._slow_in_a_row else 0.0
+        began = time.monotonic()
+        self._finish(*claimed)
+        wall = time.monotonic() - began
+        if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
+            self._call_help(time.thread_time() - cpu if cpu else wall, wall)
+        if self._handover.thread_did(wall) and self._is_async:
+            self._is_inline = True
             self.wake()
 
     def _call_help(self, cpu_s: float, wall_s: float) -> None:
@@ -365,16 +432,25 @@ class Stream:
                 self._threads[self._started].start()
                 self._started, self._slow_in_a_row = self._started + 1, 0
 
-    def _claim(self) -> tuple[Request, int] | None:
-        """Wait for the next request and for room for it; returns it with the reserved bytes, ``None`` at the end."""
-        with self._gate:
+    def _claim(self, waits: bool = True) -> tuple[Request, int] | None:
+        """Return the next request with the bytes that are reserved for it; ``None`` at the end.
+
+        Without ``waits`` (in the event loop), and for a thread that is to rest, the result is also ``None`` if no
+        request or no room for it is there now.
+        """
+        if not self._gate.acquire(blocking=waits):
+            return None
+        try:
             while True:
                 with self._lock:
-                    while not (ended := self._ended()) and not self._may_pull():
+                    while not (ended := self._ended()) and self._next is None and not self._may_pull():
+                        if self._is_inline or not waits:
+                            return None
                         self._changed.wait(timeout=0.5)
                     if ended:
                         return None
-                    self._next = self._followups.popleft() if self._followups else None
+                    if self._next is None and self._followups:
+                        self._next = self._followups.popleft()
                 request = self._next or next(self._source, None)
                 with self._lock:
                     self._next = request
@@ -384,19 +460,25 @@ class Stream:
                 self.wake()
             with self._lock:
                 while not (ended := self._ended()) and not self._has_room():
+                    if self._is_inline or not waits:
+                        return None
                     self._changed.wait(timeout=0.5)
-                if ended:
-                    return None
-                self._next = None
-                reserved = self._sizes.begin(request)
-                if reserved is None:  # the first of its task, of unknown size: reserve all room
-                    self._firsts.add(request.task.name)
-                    used = self._ready_bytes + self._held_bytes + self._reserved_bytes
-                    reserved = max(self._sizes.expected(request), self._limits.max_bytes - used)
-                self._preparing += 1
-                self._turns[request.id] = self._claimed = self._claimed + 1
-                self._reserved_bytes += reserved
-                return request, reserved
+                return None if ended else self._reserved(request)
+        finally:
+            self._gate.release()
+
+    def _reserved(self, request: Request) -> tuple[Request, int]:
+        """Reserve room for the next request; the caller holds the lock."""
+        self._next = None
+        reserved = self._sizes.begin(request)
+        if reserved is None:  # the first of its task, of unknown size: reserve all room
+            self._firsts.add(request.task.name)
+            used = self._ready_bytes + self._held_bytes + self._reserved_bytes
+            reserved = max(self._sizes.expected(request), self._limits.max_bytes - used)
+        self._preparing += 1
+        self._turns[request.id] = self._claimed = self._claimed + 1
+        self._reserved_bytes += reserved
+        return request, reserved
 
     def _may_pull(self) -> bool:
         count, most = len(self._ready) + self._preparing, self._limits.max_requests

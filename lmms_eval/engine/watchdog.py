@@ -133,7 +133,7 @@ class ScoringTimeout(BaseException):
 
 
 class ScoringWatch:
-    """Context of one thread that scores documents through ``call``, each for at most ``limit_s`` seconds.
+    """Context of threads that score documents through ``call``, one at a time, each for at most ``limit_s`` seconds.
 
     Without the run's ``folder``, which holds the file ``HUNG``, nothing is recorded.
     """
@@ -150,7 +150,6 @@ class ScoringWatch:
         self._thread = 0
 
     def __enter__(self) -> ScoringWatch:
-        self._thread = threading.get_ident()
         self._is_open = True
         file, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
         with os.fdopen(file, "r+b") as state:
@@ -210,7 +209,7 @@ class ScoringWatch:
         lines = b"%s%s\n%d\n" % (_BUSY, orjson.dumps(job.task.name), job.doc_id)
         self._state[: len(lines)] = lines
         with self._lock:
-            self._job, self._waited = job, 0.0
+            self._job, self._waited, self._thread = job, 0.0, threading.get_ident()
             if not self._is_armed:
                 self._arm()
 

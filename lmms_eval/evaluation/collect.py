@@ -22,7 +22,6 @@ from lmms_eval.api.task import MODEL_FACTS, Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options, argument_text
 from lmms_eval.config.convert import sample_design
 from lmms_eval.config.options import option_table
-from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key, sampled
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import AbsentDataError, DataError, FunctionError, LmmsEvalError, ModelError, TaskError, UsageError
@@ -31,23 +30,22 @@ from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key, model_names, tariffs_of
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
-from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.results.baseline import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.data.documents import plain
-from lmms_eval.tasks.manager import selection_of
-from lmms_eval.tasks.selection import rebuilt
+from lmms_eval.tasks.selection import rebuilt, selection_of
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.task import YamlTask
-from lmms_eval.utils.document_ids import DocumentIds, parse_ids
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
+from lmms_eval.utils.lazy import import_ahead
 from lmms_eval.utils.redaction import redact
-from lmms_eval.utils.where import Where, parse_where
 
 if TYPE_CHECKING:
+    from lmms_eval.engine.looks import Sampling
     from lmms_eval.evaluation.recipe import RunRecipe
+    from lmms_eval.utils.document_ids import DocumentIds
+    from lmms_eval.utils.where import Where
 
 
 def check_integrity(tasks: Sequence[Task]) -> None:
@@ -171,6 +169,9 @@ def choose_documents(config: RunConfig, selection: Selection) -> tuple[Selection
     Raises:
         UsageError: a number is beyond a task's documents, a task or column is unknown, or no document is chosen.
     """
+    from lmms_eval.utils.document_ids import parse_ids
+    from lmms_eval.utils.where import parse_where
+
     ids = None if config.ids is None else parse_ids(config.ids)
     where = None if config.where is None else parse_where(config.where)
     if ids is not None and (unknown := set(ids.by_task) - {task.name for task in selection.tasks}):
@@ -230,7 +231,8 @@ def choose_model(
 ) -> ModelChoice:
     """Look up the model's class. Raises ``UnknownNameError`` or ``ModelError``.
 
-    ``checks``: also check the names of its arguments. No required one may be missing.
+    ``checks``: also check the names of its arguments, of which no required one may be missing, and begin to import what
+    building the model needs.
     """
     if given is not None:
         legacy = isinstance(given, lmms)
@@ -242,6 +244,8 @@ def choose_model(
     if checks:
         registry.check_arguments(resolved, config.model, config.arguments("model_args"))
     cls = resolved.load()
+    if checks and (library := getattr(cls, "imported_ahead", "")):
+        import_ahead(library)
     chat = resolved.kind == "chat"
     return ModelChoice(
         name=config.model,
@@ -493,6 +497,7 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     if not config.baseline or place.rank:  # the first process writes the results
         return {}
     from lmms_eval.compare.baseline import check_baseline
+    from lmms_eval.results.baseline import find_baseline
 
     baseline = find_baseline(config.baseline, config.baseline_presets)
     found = {plan.task.name: baseline.file(plan.task.name) for plan in plans if not plan.task.control_of}
@@ -618,7 +623,7 @@ def _open_model(
     draws = {"generate_visual_cot"} if config.t2i and not choice.legacy else set()
     _refuse_unanswered(plans, choice, model.kinds | draws)
     _refuse_check(config, choice, place, model.collective_forward)
-    if place.size > 1 and isinstance(model, LegacyAdapter):
+    if place.size > 1 and choice.legacy and hasattr(model, "set_world"):  # the adapter of the class interface
         model.set_world(place.rank, place.size)
     if not config.t2i:
         return model

@@ -14,7 +14,6 @@ from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import ModelError
-from lmms_eval.results.samples_file import json_text
 from lmms_eval.utils.redaction import redact
 
 MOST_NAMED = 40
@@ -82,6 +81,8 @@ def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any
 
 def effective_request(sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is sent with a request, secrets masked, with the SHA-256 of its JSON with sorted keys."""
+    from lmms_eval.results.samples_file import json_text
+
     shown: dict[str, Any] = orjson.loads(json_text(redact(dict(sent))))
     canonical = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
     return {"sha256": hashlib.sha256(canonical).hexdigest(), **shown}

@@ -15,13 +15,13 @@ from msgspec import Struct, field
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.config.options import options
-from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.prices import Tariffs
 from lmms_eval.utils.redaction import redact
 
 if TYPE_CHECKING:
+    from lmms_eval.engine.looks import Sampling
     from lmms_eval.evaluation.recipe import RunRecipe
     from lmms_eval.judges.providers import Judge
 

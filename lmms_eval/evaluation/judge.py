@@ -16,7 +16,6 @@ from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.errors import ModelError, UsageError
-from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.models.argument_names import MODEL
 from lmms_eval.models.registry import NAMED_SERVICES
 from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
@@ -24,6 +23,7 @@ from lmms_eval.utils.redaction import note_secrets, redact_text
 
 if TYPE_CHECKING:
     from lmms_eval.engine.judging import JudgeSetup
+    from lmms_eval.judges.options import JudgeOptions
     from lmms_eval.judges.providers import Judge
 
 PLACE = "judge_server"
@@ -38,6 +38,8 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
 
     Raises ``ModelError`` if an argument of the launcher is wrong.
     """
+    from lmms_eval.judges.options import JudgeOptions
+
     if not config.launcher_args:
         return JudgeOptions(config.judge_model, config.judge_base_url, config.arguments("judge_args"), device)
     from lmms_eval.judges.serving.arguments import read_serving
@@ -51,9 +53,9 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
 
 def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | None) -> Judge | None:
     """Build the judge. Returns ``None`` if the options name no judge or no task needs it. Raises ``ModelError``."""
-    options = judge_options(config, device)
     judged = [plan.task.name for plan in plans if plan.task.is_judged]
-    if not judged or not options.is_given:
+    options = judge_options(config, device) if judged or config.launcher_args else None
+    if not judged or options is None or not options.is_given:
         if own := [plan.task.name for plan in plans if plan.task.has_judged_scores]:
             names = ", ".join(own)
             logger.info("no judge (--judge_model): samples of {} that a judge must score stay unscored", names)

@@ -17,9 +17,9 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.config import build_config
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.evaluation.inputs import RecordedModel, Start, this_command
+from lmms_eval.evaluation.record import RunReport
 from lmms_eval.evaluation.rescore import JUDGE_OPTIONS, ClosedModel, recorded_choice, response_of, run_folder
 from lmms_eval.evaluation.run import EvaluationRun
-from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.results.human import judged_samples, judged_task, scale_of
 from lmms_eval.results.journals import Journals
 from lmms_eval.results.run import Run, RunTask, load

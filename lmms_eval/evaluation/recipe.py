@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -85,9 +84,7 @@ class RunRecipe(Struct, frozen=True):
             for name in PIXEL_LIMITS & one.media.stated.keys():
                 found.setdefault(name, []).append(int(one.media.stated[name]))
         widest = {name: (min if name == "min_pixels" else max)(values) for name, values in found.items()}
-        return (
-            dataclasses.replace(config, model_args={**widest, **config.arguments("model_args")}) if widest else config
-        )
+        return structs.replace(config, model_args={**widest, **config.arguments("model_args")}) if widest else config
 
     def of_model(self, config: RunConfig, model: Model) -> RunRecipe:
         """Return the recipe with what a model cannot do of it. Warns if the recipe is for other models.

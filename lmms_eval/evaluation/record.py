@@ -1,4 +1,5 @@
-"""The record of a run: opens its folder, and decides whether the run begins, continues or begins anew."""
+"""The record of a run: opens its folder, and decides whether the run begins, continues or begins anew. And the report
+that the command shows."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ import shutil
 import socket
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +38,32 @@ if TYPE_CHECKING:
 REPORT = "shown.json"
 LAUNCH_MARK = "launch"
 """File that shows the processes of a launch whether they see the same folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The text that the command line prints, and its exit code."""
+
+    exit_code: int
+    table: str
+    lines: list[str] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    """The results document (``results.json``)."""
+    end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """Must be called when the caller has received the report. From then on, the next start of a completed run begins
+    anew; before, it only shows the report again."""
+
+    def as_json(self) -> bytes:
+        """Return everything except ``end`` as JSON, which ``shown_again`` reads after a kill."""
+        from lmms_eval.results.samples_file import json_text
+
+        shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
+        return json_text(shown).encode("utf-8", "replace")
+
+    def shown_again(self, date: str) -> RunReport:
+        """Return the report of a completed run whose command was killed before it had shown its results."""
+        line = f"This run, of {date}, is complete: its results are shown again, and nothing was asked or scored."
+        return replace(self, lines=[*self.lines, line])
 
 
 class RunRecord(Struct, frozen=True):

@@ -20,8 +20,8 @@ from lmms_eval.config.options import environment_defaults
 from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
+from lmms_eval.evaluation.record import RunReport
 from lmms_eval.evaluation.run import EvaluationRun
-from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.results.facts import read_document
 from lmms_eval.results.files import RUNS, STATE, ResultFiles, find_run, model_folder
 from lmms_eval.results.journals import Journals

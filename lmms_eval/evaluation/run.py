@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace, TracebackType
+from typing import TYPE_CHECKING
 
 from loguru import logger
 from msgspec import structs
@@ -22,30 +23,31 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.options import variables_without_effect
-from lmms_eval.config.rules import options_without_effect
+from lmms_eval.config.rules import names_trackers, options_without_effect
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import HeadlinePart, RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
-from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.scoring import WorkerOptions
-from lmms_eval.engine.share import Share
 from lmms_eval.engine.stopping import Limits
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team, join
 from lmms_eval.engine.watchdog import guarded_exit
 from lmms_eval.errors import UsageError
-from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
-from lmms_eval.evaluation.record import RunRecord, open_record
-from lmms_eval.evaluation.writing import RunReport, begin_tracking, lines_of_report, open_reporter, write_results
-from lmms_eval.results.samples_file import returned_samples, with_samples
+from lmms_eval.evaluation.record import RunRecord, RunReport, open_record
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.launch import STORE_PORT, accelerate_started_one, share_heap
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.headline import HeadlinePart
+    from lmms_eval.engine.looks import Sampling
+    from lmms_eval.engine.response_cache import ResponseCache
+    from lmms_eval.engine.share import Share
+    from lmms_eval.evaluation.writing import RunReporter, RunTrackers
 
 _runs = itertools.count()
 
@@ -150,7 +152,10 @@ class EvaluationRun:
             # Find these mistakes now, not after the last answer.
             if self._config.output_path:
                 check_output_path(Path(self._config.output_path))
-            check_cache(self._config)
+            if self._config.use_cache:
+                from lmms_eval.evaluation.caching import check_cache
+
+                check_cache(self._config)
             self._team = this_team(self._config.processes)
             if self._team is None or self._team.is_first:
                 for line in (*options_without_effect(self._config), *variables_without_effect(os.environ)):
@@ -192,14 +197,14 @@ class EvaluationRun:
         store = opened.enter_context(
             closing(RunStore(record.folder.path, record.scoring_key, rank, record.images, began))
         )
-        reporter = open_reporter(config, record, rank, opened)
-        cache = open_cache(config, collected, opened)
+        reporter = _reporter(config, record, rank, opened)
+        cache = _cache(config, collected, opened)
         options = _engine_options(config, team, record, store)
         judge = open_setup(config, collected.judge, record.folder.path, team, options.stream, opened)
         judge = judge and structs.replace(judge, keeper=record.media)
         if config.write_out and rank == 0:
             _log_prompts(collected)
-        share = None if team is None else Share(team, record.shares_files, record.media)
+        share = None if team is None else _share(team, record)
         sampling = _sampling(config, collected, record, rank)
         if rank == 0:
             _write_outline(config, collected, sampling, record.folder.path)
@@ -208,7 +213,7 @@ class EvaluationRun:
             checks_continued=collected.asks, forgets_blank=collected.asks and not config.allow_blank,
             keeper=record.media,
         )  # fmt: skip
-        tracked = begin_tracking(config, collected, record, opened, rank) if collected.asks else None
+        tracked = _tracked(config, collected, record, opened, rank)
         if tracked is not None:
             judge = judge and structs.replace(judge, on_call=tracked.on_call("judge"))
             options = structs.replace(options, follow=tracked.follow, on_call=tracked.on_call("model"), judge=judge)
@@ -217,6 +222,9 @@ class EvaluationRun:
             if tracked is not None:
                 tracked.leave(options.grace_s)
             return RunReport(0, "")
+        from lmms_eval.evaluation.caching import log_cache
+        from lmms_eval.evaluation.writing import lines_of_report, write_results  # not before the answers are there
+
         log_cache(config, result.asking.cache)
         report = write_results(config, collected, record, result, store, self._start)
         if tracked is not None:
@@ -225,8 +233,46 @@ class EvaluationRun:
         record.finish(result.state, self._start.command, report.as_json(), early_stops)
         report = replace(report, lines=[*report.lines, *lines_of_report(reporter, result, options.grace_s)])
         if self._start.returns_samples:
-            report = replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
+            from lmms_eval.results.samples_file import returned_samples
+
+            file_of = record.files.samples if record.files is not None and config.log_samples else None
+            samples = returned_samples(result.tasks, store, file_of)
+            report = replace(report, results={**report.results, "samples": samples})
         return report
+
+
+def _cache(config: RunConfig, collected: Collected, opened: ExitStack) -> ResponseCache | None:
+    if not config.use_cache:
+        return None
+    from lmms_eval.evaluation.caching import open_cache
+
+    return open_cache(config, collected, opened)
+
+
+def _share(team: Team, record: RunRecord) -> Share:
+    from lmms_eval.engine.share import Share
+
+    return Share(team, record.shares_files, record.media)
+
+
+def _reporter(config: RunConfig, record: RunRecord, rank: int, opened: ExitStack) -> RunReporter | None:
+    """Start the reporter in the first process of a run with ``--report``. Returns ``None`` otherwise."""
+    if not config.report or rank > 0 or record.files is None:
+        return None
+    from lmms_eval.evaluation.writing import RunReporter
+
+    return opened.enter_context(RunReporter(record, record.files))
+
+
+def _tracked(
+    config: RunConfig, collected: Collected, record: RunRecord, opened: ExitStack, rank: int
+) -> RunTrackers | None:
+    """Start the trackers that the options name. Returns ``None`` without any, and if a recorded run is scored again."""
+    if not collected.asks or not names_trackers(config):
+        return None
+    from lmms_eval.evaluation.writing import begin_tracking
+
+    return begin_tracking(config, collected, record, opened, rank)
 
 
 def _log_prompts(collected: Collected) -> None:
@@ -244,6 +290,8 @@ def _engine_options(config: RunConfig, team: Team | None, record: RunRecord, sto
     share, withholds = truncation_budget(config.truncation_budget)
     read = None
     if (files := record.files) is not None and config.log_samples:
+        from lmms_eval.results.samples_file import with_samples
+
         read = lambda task, doc_ids: with_samples(files.samples(task.name), store, task, doc_ids)  # noqa: E731
     return EngineOptions(
         stream=limits if team is None else structs.replace(limits, least_requests=1),
@@ -280,6 +328,9 @@ def _sampling(config: RunConfig, collected: Collected, record: RunRecord, rank: 
         if kept is None and not record.early_stops:
             return None
         anchors = {} if kept is None else kept.anchors
+        from lmms_eval.engine.headline import RandomOrder
+        from lmms_eval.engine.looks import Sampling
+
         return Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops, anchors=anchors)
     sampling = collected.sampling
     if sampling is None or not config.anchors or rank:

@@ -6,9 +6,9 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from loguru import logger
 from msgspec import Struct, structs
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
-from lmms_eval.config.tracking import DESTINATIONS, HUB, OTLP, Destination, destination_arguments
+from lmms_eval.config.tracking import HUB, OTLP, Destination, destination_arguments, named_destinations
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.live import ProgressLine
@@ -29,7 +29,7 @@ from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import judge_options
-from lmms_eval.evaluation.record import RunRecord
+from lmms_eval.evaluation.record import RunRecord, RunReport
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.results.baseline import PairedScores, baseline_lines
 from lmms_eval.results.controls import control_findings
@@ -114,13 +114,6 @@ class RunReporter:
         self._live = None
 
 
-def open_reporter(config: RunConfig, record: RunRecord, rank: int, opened: ExitStack) -> RunReporter | None:
-    """Start the reporter in the first process of a run with ``--report``. Returns ``None`` otherwise."""
-    if not config.report or rank > 0 or record.files is None:
-        return None
-    return opened.enter_context(RunReporter(record, record.files))
-
-
 def lines_of_report(reporter: RunReporter | None, result: RunScores, grace_s: float) -> list[str]:
     """Write the report of a run that has ended, and return lines for the user about it.
 
@@ -134,30 +127,6 @@ def lines_of_report(reporter: RunReporter | None, result: RunScores, grace_s: fl
 
 WITHHELD, BROKEN = 3, 1
 """Exit codes: a result is withheld; a task is broken."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """The text that the command line prints, and its exit code."""
-
-    exit_code: int
-    table: str
-    lines: list[str] = field(default_factory=list)
-    results: dict[str, Any] = field(default_factory=dict)
-    """The results document (``results.json``)."""
-    end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """Must be called when the caller has received the report. From then on, the next start of a completed run begins
-    anew; before, it only shows the report again."""
-
-    def as_json(self) -> bytes:
-        """Return everything except ``end`` as JSON, which ``shown_again`` reads after a kill."""
-        shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
-        return json_text(shown).encode("utf-8", "replace")
-
-    def shown_again(self, date: str) -> RunReport:
-        """Return the report of a completed run whose command was killed before it had shown its results."""
-        line = f"This run, of {date}, is complete: its results are shown again, and nothing was asked or scored."
-        return replace(self, lines=[*self.lines, line])
 
 
 def write_results(
@@ -384,7 +353,7 @@ class RunTrackers(Struct, frozen=True):
 
         documents = sum(len(task.doc_ids) - task.outcome.not_asked for task in result.tasks)
         self.session.stop()
-        names = {one.name for one in wanted(self.config)}
+        names = {one.name for one in named_destinations(self.config)}
         try:
             self.folder.mkdir(exist_ok=True)
             results = results_of(report.results, documents, str(self._results_file(report.results)))
@@ -392,7 +361,7 @@ class RunTrackers(Struct, frozen=True):
             self._send_files(result.tasks, documents)
             with_samples = {
                 one.name
-                for one in wanted(self.config)
+                for one in named_destinations(self.config)
                 if one.samples_option and getattr(self.config, one.samples_option)
             }
             if with_samples:
@@ -451,15 +420,10 @@ class RunTrackers(Struct, frozen=True):
             media.close()
 
 
-def wanted(config: RunConfig) -> Iterator[Destination]:
-    """Yield the destinations that the options name: trackers, and the hub."""
-    return (one for one in DESTINATIONS if getattr(config, one.option))
-
-
 def begin_tracking(
     config: RunConfig, collected: Collected, record: RunRecord, opened: ExitStack, rank: int
-) -> RunTrackers | None:
-    """Start the trackers that the options name. Returns ``None`` if they name no tracker.
+) -> RunTrackers:
+    """Start the trackers that the options name.
 
     Args:
         config: the options.
@@ -468,8 +432,6 @@ def begin_tracking(
         opened: closes the trackers.
         rank: number of this process. The first one sends to all trackers, the others only their requests.
     """
-    if not any(wanted(config)):
-        return None
     from lmms_eval.trackers.session import Session
 
     session, is_first = Session(), rank == 0
@@ -478,7 +440,7 @@ def begin_tracking(
         note_secrets(header_secrets(os.environ))
     if is_first and destination_arguments(HUB, config.hf_hub_log_args).get("hub_repo_name"):
         logger.warning("--hf_hub_log_args: hub_repo_name is deprecated: give details_repo_name and results_repo_name")
-    for one in wanted(config):
+    for one in named_destinations(config):
         if is_first or one is OTLP:
             beginning = _beginning(config, one, record)
             if one is OTLP:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -108,14 +107,16 @@ class recording:
 _NOTES: ContextVar[recording | None] = ContextVar("sent_media", default=None)
 
 
-@contextmanager
-def unrecorded() -> Iterator[None]:
+class unrecorded:
     """A context for media that are only looked at, not sent."""
-    token = _NOTES.set(None)
-    try:
-        yield
-    finally:
-        _NOTES.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _NOTES.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        _NOTES.reset(self._token)
 
 
 def is_recording() -> bool:

@@ -31,7 +31,6 @@ from lmms_eval.models.building import (
 )
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.installed import error_text
-from lmms_eval.utils.other_names import model_elsewhere
 from lmms_eval.utils.plugins import plugin_error, plugin_names, plugin_task_folders
 
 _HOME = "lmms_eval.models."
@@ -420,6 +419,8 @@ class ModelRegistry:
 
     def _resolve_decorated(self, name: str) -> ResolvedModel:
         """Resolve a class that was registered in this process with ``@register_model``, without a manifest."""
+        from lmms_eval.utils.other_names import model_elsewhere
+
         if name not in MODEL_REGISTRY:
             if need := foreign_names().get(name):
                 raise UnknownNameError("model", name, (), f"it is the family's and needs {need}; {_HOW_TO_RUN}", ": ")

@@ -58,8 +58,8 @@ class ReadingRules(Struct, frozen=True):
     def of(cls, request: Request, prompt: str, until: Sequence[str] = ()) -> ReadingRules:
         """Return the rules for a request, by its task's tags, the end of its prompt, and its stop strings."""
         tags = getattr(request.task, "thought_tags", None)  # requests of plugins have no task
-        pairs = tuple((opening, closing) for opening, closing in tags or THOUGHT_TAGS)
-        is_opened = prompt.rstrip().endswith(tuple(opening for opening, _ in pairs))
+        pairs = tuple(tags or THOUGHT_TAGS)
+        is_opened = bool(prompt) and prompt.rstrip().endswith(tuple(opening for opening, _ in pairs))
         return cls(tuple(until), pairs, is_opened, keeps_thoughts=tags is not None and not tags)
 
     def read(self, text: str) -> Written:

@@ -82,6 +82,31 @@ def text_tokens(tokenizer: Any, text: str) -> list[int]:
     return found
 
 
+def tokens_of_each(tokenizer: Any, texts: Sequence[str], special: bool) -> list[list[int]]:
+    """Encode texts.
+
+    The tokens are those of calling the tokenizer. Its back end is called directly, since that finds no offsets and
+    makes no masks, which take a third of the time.
+
+    Args:
+        special: let the tokenizer add its start token.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    kind = type(tokenizer)
+    is_usual = isinstance(tokenizer, PreTrainedTokenizerFast) and all(
+        getattr(kind, name) is getattr(PreTrainedTokenizerFast, name) for name in ("__call__", "_encode_plus")
+    )
+    if not is_usual:
+        found: list[list[int]] = tokenizer(list(texts), add_special_tokens=special, verbose=False)["input_ids"]
+        return found
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.no_truncation()
+    backend.encode_special_tokens = tokenizer.split_special_tokens
+    return [encoded.ids for encoded in backend.encode_batch_fast(list(texts), add_special_tokens=special)]
+
+
 def pair_tokens(tokenizer: Any, prompt: str, continuation: str, special: bool = True) -> tuple[list[int], int]:
     """Encode a prompt with its continuation, and return the tokens, and how many the continuation adds to the prompt.
 

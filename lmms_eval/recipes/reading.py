@@ -23,11 +23,10 @@ from lmms_eval.errors import ItemError
 from lmms_eval.filters.reasoning import strip_pairs
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.recipes.extraction import UNREADABLE, AskedQuestion, ReadingRule, after_thoughts, rule
-from lmms_eval.stats.interval import item_number
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText
 from lmms_eval.tasks._task_utils.question import LETTERS
-from lmms_eval.utils.numbers import SHARES
+from lmms_eval.utils.numbers import SHARES, item_number
 
 if TYPE_CHECKING:
     from lmms_eval.recipes.layouts import Fields

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from lmms_eval.config import argument_text
 from lmms_eval.errors import ConfigError, DataError, JournalError
-from lmms_eval.results.facts import model_of, read_document
 from lmms_eval.storage.lines import read_sealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
@@ -230,6 +229,8 @@ def ended_results(record: Path) -> Path | None:
 
 def run_mark(document: Mapping[str, Any]) -> str:
     """Return a key of a run within its folder: its hash, else the model's arguments and the tasks."""
+    from lmms_eval.results.facts import model_of
+
     if "run_key" in document:
         return str(document["run_key"])
     config, tasks = document.get("config"), document.get("configs")
@@ -296,6 +297,8 @@ def find_runs(folder: Path) -> list[FoundRun]:
 
 
 def _finished(place: Path) -> list[FoundRun]:
+    from lmms_eval.results.facts import model_of, read_document
+
     found: dict[str, FoundRun] = {}
     for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
         document = read_document(path)

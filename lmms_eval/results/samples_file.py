@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.api.task import Task
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.records import FOLDER, blank_reason, parts_from_record, written
+from lmms_eval.engine.records import FOLDER, blank_reason, listed, parts_from_record, written
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import replacing
@@ -44,14 +44,32 @@ def with_samples(path: Path, store: RunStore, task: Task, doc_ids: Sequence[int]
         raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
 
 
-def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of the samples files by task, as they would be read back from the files."""
+def returned_samples(
+    results: Sequence[TaskResult], store: RunStore, file_of: Callable[[str], Path] | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of the samples files by task.
+
+    ``file_of`` returns a task's file if the run has written the files; otherwise the rows are made from the journals.
+    Raises ``JournalError`` if a file cannot be read.
+    """
+    if file_of is not None:
+        return {result.task.name: _read(file_of(result.task.name)) for result in results}
     return {
         result.task.name: [
             json.loads(mask_known(json_text(row))) for row in sample_rows(result.task, store, result.doc_ids)
         ]
         for result in results
     }
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        with open(path, "rb") as file:
+            return [json.loads(line) for line in file]
+    except FileNotFoundError:  # a file without any row is removed
+        return []
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror or error}; the journal keeps every answer") from error
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -112,10 +130,10 @@ def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: bool) -> dict[str, Any]:
     answers = record["answers"]
     first = answers[0]
-    value = _logged(written(first))
+    value = listed(written(first))
     # One entry per request of the document; a single entry is written without its list.
     resps = _unwrapped(value) if is_likelihood else value
-    filtered = _unwrapped(_logged(score["filtered"]))
+    filtered = _unwrapped(listed(score["filtered"]))
     row: dict[str, Any] = {"doc_id": record["doc_id"], "target": record["target"]}
     if resps != filtered:
         row["resps"] = resps
@@ -130,7 +148,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     row["input"] = first["input"]
     row["filter"] = score["filter"]
     if len(answers) > 1 or resps != filtered:
-        row["raw_resps"] = [_logged(written(answer)) for answer in answers]
+        row["raw_resps"] = [listed(written(answer)) for answer in answers]
     if len(answers) > 1:
         alone = score.get("per_answer") or [None] * len(answers)
         row["repeats"] = [
@@ -165,7 +183,7 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
         "error": record["failed"],
         "input": answers[0]["input"] if answers else "",
     }
-    texts = [_logged(written(answer)) for answer in answers if answer["value"] is not None]
+    texts = [listed(written(answer)) for answer in answers if answer["value"] is not None]
     if texts:
         row["raw_resps"] = texts
     row |= _interleaved(answers) | _conversation(answers)
@@ -264,11 +282,6 @@ def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if any(blank):
         facts["blank"] = _unwrapped(blank)
     return facts
-
-
-def _logged(value: Any) -> Any:
-    """Return a value as in the samples file: tuples become lists."""
-    return [_logged(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _unwrapped(values: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -61,11 +60,16 @@ def current_policy() -> Policy:
     return _policy.get() or Policy()
 
 
-@contextmanager
-def using(policy: Policy) -> Iterator[None]:
-    """Make ``policy`` the current one in this thread, within the block."""
-    token = _policy.set(policy)
-    try:
-        yield
-    finally:
-        _policy.reset(token)
+class using:
+    """A context that makes ``policy`` the current one in this thread."""
+
+    __slots__ = ("_policy", "_token")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def __enter__(self) -> None:
+        self._token = _policy.set(self._policy)
+
+    def __exit__(self, *_: object) -> None:
+        _policy.reset(self._token)

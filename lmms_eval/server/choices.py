@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import inspect
 import os
@@ -17,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.checks.findings import absent_needs
-from lmms_eval.config.options import GROUPS, RunConfig, options
+from lmms_eval.config.options import GROUPS, options
 from lmms_eval.errors import LmmsEvalError, UnknownNameError
 from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, ignored_arguments, kind_of
 from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelManifest, ModelRegistry
@@ -427,7 +426,6 @@ def option_choices(
 
     ``defaults`` are default values of this server that differ from those of the command line.
     """
-    kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
     found = []
     for option in options():
         if option.name in ELSEWHERE or option.name in refused:
@@ -435,7 +433,7 @@ def option_choices(
         default = (defaults or {}).get(option.name, option.default)
         if isinstance(default, tuple):
             default = ",".join(map(str, default))
-        kind, choices = kinds[option.name]
+        kind, choices = kind_of(option.kind)
         found.append(
             OptionChoice(
                 option.name,

@@ -26,7 +26,6 @@ from lmms_eval.stats.interval import clustered_stderr as clustered_stderr
 from lmms_eval.stats.interval import combined_sample_stderr as combined_sample_stderr
 from lmms_eval.stats.interval import dominant_share as dominant_share
 from lmms_eval.stats.interval import item_errors as item_errors
-from lmms_eval.stats.interval import item_number as item_number
 from lmms_eval.stats.interval import mean_stderr as mean_stderr
 from lmms_eval.stats.interval import pooled_sample_stderr as pooled_sample_stderr
 from lmms_eval.stats.interval import pop_stddev as pop_stddev
@@ -41,3 +40,4 @@ from lmms_eval.stats.power import PowerQuestion as PowerQuestion
 from lmms_eval.stats.power import power_analysis as power_analysis
 from lmms_eval.stats.sequence import Sampled as Sampled
 from lmms_eval.stats.sequence import StratifiedSampled as StratifiedSampled
+from lmms_eval.utils.numbers import item_number as item_number

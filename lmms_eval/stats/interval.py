@@ -18,7 +18,7 @@ from msgspec.structs import replace as with_fields
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bounded import gaffke_limits
-from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange, item_number
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -75,13 +75,6 @@ class ItemErrors(Struct, frozen=True):
 
     clt: float | None
     clustered: float | None
-
-
-def item_number(item: Any, score_key: str = "score") -> float | None:
-    """Return the number of a per-document value: the value itself, or its field ``score_key``; ``None`` if neither."""
-    if not isinstance(item, int | float) and isinstance(item, Mapping):
-        item = item.get(score_key)
-    return item if isinstance(item, int | float) else None
 
 
 def item_errors(

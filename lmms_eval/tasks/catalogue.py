@@ -15,13 +15,11 @@ from msgspec import Struct, field
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.tasks._task_utils.media_files import hf_home
-from lmms_eval.tasks.packs.index import has_entry, index_of
 from lmms_eval.tasks.packs.store import Pack, packs, use
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.other_names import task_elsewhere
 from lmms_eval.utils.plugins import plugin_task_folders
 
 log = logging.getLogger(__name__)
@@ -105,6 +103,8 @@ class PackNames:
 
     @cached_property
     def _entries(self) -> dict[str, IndexEntry]:
+        from lmms_eval.tasks.packs.index import index_of
+
         folder = self.pack.path
         return {
             entry.name: IndexEntry(
@@ -312,6 +312,8 @@ class Catalogue:
         if not own and any(sign in name for sign in _WILDCARDS):
             self._log_matches(name)
         elif own and not self._pack_first:
+            from lmms_eval.tasks.packs.index import has_entry
+
             others = [f"{pack}:{name}" for pack, names in self.packs.items() if has_entry(names.pack, name)]
             if others:
                 log.info("%s is this package's own task; packs have %s", name, ", ".join(others))
@@ -340,6 +342,8 @@ class Catalogue:
 
     def unknown(self, name: str, kind: str = "task") -> UnknownNameError:
         """The error for a name that is not in the index."""
+        from lmms_eval.utils.other_names import task_elsewhere
+
         broken = "; ".join(list(self.broken.values())[:3])
         unread = f"; files that could not be read: {broken}" if broken else ""
         if data_set := family_data_sets().get(name):
@@ -498,14 +502,28 @@ def yaml_files(folder: Path, recursive: bool = True) -> Iterator[Path]:
 
 def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]]:
     """Yield the YAML files of a folder, sorted, each with the reason that its name excludes it, or an empty text."""
+    found: list[tuple[list[str], str]] = []
+    waiting = [(str(folder.resolve()), list[str](), "")]
+    while waiting:
+        place, names, reason = waiting.pop()
+        for entry in _entries_of(place):
+            path = [*names, entry.name]
+            why = reason or (_HIDDEN if entry.name.startswith(".") else "")
+            if entry.name.endswith((".yaml", ".yml")) and entry.name not in (".yaml", ".yml") and entry.is_file():
+                found.append((path, why or ("" if entry.name.endswith(".yaml") else _OTHER_ENDING)))
+            elif recursive and entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, path, why))
     root = folder.resolve()
-    for file in sorted(root.rglob("*.y*ml") if recursive else root.glob("*.y*ml")):
-        if file.suffix not in (".yaml", ".yml") or not file.is_file():
-            continue
-        if any(part.startswith(".") for part in file.relative_to(root).parts):
-            yield file, _HIDDEN
-        else:
-            yield file, "" if file.suffix == ".yaml" else _OTHER_ENDING
+    yield from ((root.joinpath(*path), reason) for path, reason in sorted(found))
+
+
+def _entries_of(folder: str) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing if this user may not read it."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except PermissionError:
+        return []
 
 
 def family_data_sets() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.task import Selection, Task, TaskOptions
+from lmms_eval.api.task import Task, TaskOptions
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_task, select_tasks
@@ -144,11 +144,6 @@ def task_of_mapping(config: Mapping[str, Any], catalogue: Catalogue, options: Ta
     if entry is not None and entry.kind == "task" and not config.get("dataset_path"):
         base, where = keys_of(YamlReader(), entry.file, entry.bare_name), str(entry.file)
     return build_task(TaskSource(name, where, {**base, **config}), options)
-
-
-def selection_of(tasks: Mapping[str, Task]) -> Selection:
-    """Return a selection of tasks that were all named directly."""
-    return Selection(tuple(tasks.values()), (), frozenset(tasks))
 
 
 def groups_table(catalogue: Catalogue) -> str:

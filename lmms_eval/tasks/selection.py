@@ -404,3 +404,8 @@ def with_changed_documents(task: YamlTask, name: str, change: str) -> Task:
     source = task.source
     base = source.base or ("" if source.standalone else source.name)
     return build_task(replace(source, name=name, base=base, change=change), task.options)
+
+
+def selection_of(tasks: Mapping[str, Task]) -> Selection:
+    """Return a selection of tasks that were all named directly."""
+    return Selection(tuple(tasks.values()), (), frozenset(tasks))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -95,36 +94,41 @@ def note_chance() -> None:
         notes.drew = True
 
 
-@contextmanager
-def scoring_notes(watch_generators: bool = False) -> Iterator[ScoringNotes]:
-    """Collect the notes made within the block, and with ``watch_generators`` draws from the process's generators.
+class scoring_notes:
+    """A context that collects notes, and with ``watch_generators`` draws from the process's generators.
 
     These generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
     thread counts too; watch them only for code that uses ``random``.
     """
-    notes = ScoringNotes()
-    token = _NOTES.set(notes)
-    before = _generators() if watch_generators else None
-    try:
-        yield notes
-    finally:
-        _NOTES.reset(token)
-        if before is not None:
-            notes.drew = notes.drew or _generators() != before
+
+    __slots__ = ("_before", "_token", "notes")
+
+    def __init__(self, watch_generators: bool = False) -> None:
+        self.notes = ScoringNotes()
+        self._before = _generators() if watch_generators else None
+
+    def __enter__(self) -> ScoringNotes:
+        self._token = _NOTES.set(self.notes)
+        return self.notes
+
+    def __exit__(self, *_: object) -> None:
+        _NOTES.reset(self._token)
+        if self._before is not None:
+            self.notes.drew = self.notes.drew or _generators() != self._before
 
 
-@contextmanager
-def reading_apart() -> Iterator[ScoringNotes]:
-    """Collect the notes made within the block, and make them outside of it too."""
-    outer = _NOTES.get()
-    with scoring_notes() as notes:
-        try:
-            yield notes
-        finally:
-            if outer is not None:
-                outer.drew = outer.drew or notes.drew
-                if outer.reading.rule in ("", NOTHING) and notes.reading.rule:
-                    outer.reading = notes.reading
+class reading_apart(scoring_notes):
+    """A context that collects notes, and makes them outside of it too."""
+
+    __slots__ = ()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        outer, notes = _NOTES.get(), self.notes
+        if outer is not None:
+            outer.drew = outer.drew or notes.drew
+            if outer.reading.rule in ("", NOTHING) and notes.reading.rule:
+                outer.reading = notes.reading
 
 
 def _generators() -> tuple[Any, ...]:

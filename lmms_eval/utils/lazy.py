@@ -1,10 +1,12 @@
-"""Lazy imports of a package's public names."""
+"""Imports at another time: of a package's public names on first use, of libraries ahead in a thread."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,3 +45,19 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
         return sorted({*vars(sys.modules[package]), *homes()})
 
     return attribute, names
+
+
+def import_ahead(module: str) -> None:
+    """Begin to import a module that this process needs a little later, in a thread.
+
+    This gains the time in which an import does not hold the interpreter's lock: while it reads files, and for aiohttp
+    the certificates of authorities. If the import fails, the statement that needs the module raises the error.
+    """
+    if module in sys.modules:
+        return
+
+    def imported() -> None:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+
+    threading.Thread(target=imported, name=f"import {module}").start()

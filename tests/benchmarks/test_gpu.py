@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,20 @@ def test_the_engine_and_the_bare_loop_write_the_same_number_of_tokens(place: Pla
         assert 0 <= ours["waits_for_host"] < 1
         assert report[workload]["ratio_wall"] == pytest.approx(bare["wall_s"] / ours["wall_s"])
         assert report[workload]["device_busy"] is None  # no kernels here
+
+
+def test_the_largest_batches_of_each_workload_are_several(place: Place) -> None:
+    report = sections.auto_batch(place)
+    assert set(report) == {"text", "pictures", "video"}
+    for workload, times in sections.AUTO_TIMES.items():
+        assert report[workload]["ours"]["answers"] == times * place.scale.samples
+        assert 0 <= report[workload]["ours"]["waits_for_host"] < 1
+
+
+def test_vllm_is_measured_only_if_it_is_installed(place: Place) -> None:
+    if importlib.util.find_spec("vllm") is not None:
+        pytest.skip("vllm is installed: make test-engines measures it")
+    assert "vllm" in sections.vllm(place)["not_measured"]
 
 
 def test_answers_are_asked_again_alone(place: Place) -> None:

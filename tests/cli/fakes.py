@@ -38,7 +38,7 @@ class Evaluator:
 
 def install(monkeypatch: pytest.MonkeyPatch, outcome: Callable[[RunConfig], Report]) -> Evaluator:
     evaluator = Evaluator(outcome)
-    module = types.ModuleType("lmms_eval.evaluator")
+    module = types.ModuleType("lmms_eval.evaluation.run")
     module.run = evaluator.run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lmms_eval.evaluator", module)
+    monkeypatch.setitem(sys.modules, "lmms_eval.evaluation.run", module)
     return evaluator

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmms_eval.config import (
     RunConfig,
@@ -186,7 +186,7 @@ def test_recorded_arguments_are_a_configuration_file() -> None:
         {},
     )  # fmt: skip
     again = _load(yaml.safe_dump(resolved_cli_args(first)))
-    assert dataclasses.replace(again, config="") == first
+    assert structs.replace(again, config="") == first
 
 
 SECRET = "sk-very-secret-0123456789"

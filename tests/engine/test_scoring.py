@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.task import Answer, Task
-from lmms_eval.engine import scoring
+from lmms_eval.engine import scoring, stage
 from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.scoring import Scorer, score_document
 from lmms_eval.errors import JournalError
@@ -191,3 +192,76 @@ def test_scoring_that_raises_keeps_what_was_said() -> None:
     record = score_document(AnsweredDocument(FakeTask(3, unscorable=[1]), 1, (Answer("said", input="asked"),)))
     assert re.fullmatch(r"scoring raised ZeroDivisionError: cannot score this \(\S+fakes\.py:\d+\)", record["failed"])
     assert record["answers"][0]["value"] == "said"
+
+
+class Threads(FakeTask):
+    """Notes the thread that scores each document; document ``slow`` takes a while."""
+
+    slow = -1
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.threads: list[str] = []
+
+    def score(self, doc_id: int, *given: Any) -> Any:
+        self.threads.append(threading.current_thread().name)
+        if doc_id == self.slow:
+            time.sleep(0.6)
+        return super().score(doc_id, *given)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes half a second is slow: a busy machine may stop a test for shorter times."""
+    monkeypatch.setattr(stage, "QUICK_S", 0.4)
+    monkeypatch.setattr(stage, "BLOCKED_S", 0.5)
+
+
+def scored_in_a_loop(task: Threads, **options: Any) -> Records:
+    """Submit all documents in an event loop, in two parts, so that the first ones are scored before the others."""
+    records: Records = {}
+    scorer = Scorer([task], lambda record: records.update({record["doc_id"]: record}), **options)
+
+    async def submit() -> None:
+        for doc_id in range(task.size):
+            scorer.submit(AnsweredDocument(task, doc_id, (Answer(f"answer {doc_id}"),)))
+            while doc_id == 39 and len(records) < 40:
+                await asyncio.sleep(0.005)
+
+    try:
+        asyncio.run(submit())
+        scorer.drain()
+    finally:
+        scorer.close()
+    return records
+
+
+@pytest.mark.usefixtures("patient")
+def test_an_event_loop_scores_by_rules_of_the_package_if_that_is_quick() -> None:
+    task, here = Threads(100), threading.current_thread().name
+    task.is_scored_by_package = True
+    assert sorted(scored_in_a_loop(task)) == list(range(100))
+    assert here not in task.threads[:16] and task.threads[-1] == here
+    other = Threads(100)  # code of others has its own thread
+    assert sorted(scored_in_a_loop(other)) == list(range(100)) and here not in other.threads
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_thread_scores_again_after_a_slow_document_in_the_event_loop() -> None:
+    task, here = Threads(100), threading.current_thread().name
+    task.is_scored_by_package, task.slow = True, 60
+    assert ends(scored_in_a_loop(task)) == ["scored"] * 100
+    assert task.threads[60] == here and here not in task.threads[61:]
+
+
+def test_a_document_that_takes_too_long_in_the_event_loop_fails_alone() -> None:
+    class Hangs(Threads):
+        def score(self, doc_id: int, *given: Any) -> Any:
+            while doc_id == 60:
+                time.sleep(0.01)
+            return super().score(doc_id, *given)
+
+    task = Hangs(80)
+    task.is_scored_by_package = True
+    found = ends(scored_in_a_loop(task, job_timeout_s=0.3))
+    assert found[60] == "scoring took more than 0.3 s and was ended" and found.count("scored") == 79

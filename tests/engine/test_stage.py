@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lmms_eval.engine.stage import Failure, Stage
+from lmms_eval.engine.stage import QUICK_AFTER, QUICK_AGAIN, QUICK_AT_MOST, Failure, Handover, Stage
 
 
 def test_every_item_is_worked_off_once_by_threads_that_start_with_the_first() -> None:
@@ -75,3 +75,32 @@ def test_a_full_stage_says_so_and_holds_back_until_it_is_stopped() -> None:
     assert time.monotonic() - start < 2
     go.set()
     stage.join(5)
+
+
+def quick_pieces(handover: Handover) -> int:
+    """The number of quick pieces of a thread until the event loop should do the work."""
+    return next(number for number in range(1, 10_000) if handover.thread_did(0.0001))
+
+
+def test_an_event_loop_does_work_that_was_quick_several_times_in_a_row() -> None:
+    handover = Handover()
+    assert not any(handover.thread_did(0.0001) for _ in range(QUICK_AFTER - 1))
+    assert not handover.thread_did(0.01)
+    assert quick_pieces(handover) == QUICK_AFTER
+
+
+def test_threads_do_the_work_again_after_slow_pieces_and_then_for_longer_each_time() -> None:
+    handover = Handover()
+    for times in range(5):
+        assert quick_pieces(handover) == min(QUICK_AFTER * QUICK_AGAIN**times, QUICK_AT_MOST)
+        assert [handover.loop_did(seconds) for seconds in (0.001, 0.001, 0.0001, 0.001, 0.001, 0.001)] == [
+            *[False] * 5,
+            True,
+        ]
+
+
+def test_one_piece_that_blocks_is_enough() -> None:
+    handover = Handover()
+    assert quick_pieces(handover) == QUICK_AFTER
+    assert handover.loop_did(0.2)
+    assert quick_pieces(handover) > QUICK_AFTER

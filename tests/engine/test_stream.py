@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from lmms_eval.api.request import Request
+from lmms_eval.engine import stage
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.errors import DataError
 from tests.cases import for_each
@@ -420,3 +421,97 @@ def test_none_are_taken_where_none_are_asked_for() -> None:
     assert source.take_full(0) == []  # whatever is ready by now
     assert sorted(drain(source)) == [0, 1]
     assert source.take_full(0) == []
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes half a second is slow: a busy machine may stop a test for shorter times."""
+    monkeypatch.setattr(stage, "QUICK_S", 0.4)
+    monkeypatch.setattr(stage, "BLOCKED_S", 0.5)
+
+
+def taken_by_a_loop(source: Stream, size: int = 8) -> list[int]:
+    """Take everything in an event loop, which answers a moment later."""
+    taken: list[int] = []
+
+    async def main() -> None:
+        while batch := await source.take_async(size):
+            taken.extend(request.doc_id for request in batch)
+            await asyncio.sleep(0.001)
+            for request in batch:
+                source.answered(request.id)
+
+    asyncio.run(main())
+    return taken
+
+
+@pytest.mark.usefixtures("patient")
+def test_an_event_loop_prepares_what_is_quick_itself() -> None:
+    names: list[str] = []
+
+    def prepare(request: Request) -> Request:
+        names.append(threading.current_thread().name)
+        if request.doc_id == 190:  # a task's functions may run a loop of their own
+            asyncio.run(asyncio.sleep(0))
+        return request.with_payload("x", 10)
+
+    source = stream(requests(200), prepare, StreamLimits(max_requests=32))
+    assert taken_by_a_loop(source) == list(range(200))
+    source.close()
+    assert names[0] == "prepare-0" and names[-1] == threading.current_thread().name
+
+
+@pytest.mark.usefixtures("patient")
+def test_threads_prepare_again_when_the_event_loop_was_blocked() -> None:
+    names: list[str] = []
+
+    def prepare(request: Request) -> Request:
+        names.append(threading.current_thread().name)
+        if request.doc_id >= 100:
+            time.sleep(0.6 if request.doc_id == 100 else 0.002)
+        return request.with_payload("x", 10)
+
+    source = stream(requests(150), prepare, StreamLimits(max_requests=32))
+    assert sorted(taken_by_a_loop(source)) == list(range(150))
+    source.close()
+    here = threading.current_thread().name
+    assert names[99] == here and here not in names[104:]
+
+
+def test_an_event_loop_goes_on_after_many_requests_that_are_answered_already() -> None:
+    def prepare(request: Request) -> Request | None:
+        return request.with_payload("x", 10) if request.doc_id % 100 < 30 else None
+
+    source = stream(requests(500), prepare, StreamLimits(max_requests=32))
+    assert taken_by_a_loop(source) == [number for number in range(500) if number % 100 < 30]
+    source.close()
+
+
+def test_what_ends_the_preparation_in_an_event_loop_ends_the_stream() -> None:
+    def prepare(request: Request) -> Request:
+        if request.doc_id == 90:
+            raise DataError("the files are gone")
+        return request.with_payload("x", 10)
+
+    source = stream(requests(200), prepare, StreamLimits(max_requests=32))
+    with pytest.raises(DataError, match="the files are gone"):
+        taken_by_a_loop(source)
+    with pytest.raises(DataError, match="the files are gone"):
+        source.take(1)
+    source.close()
+
+
+def test_threads_prepare_for_a_model_that_takes_in_a_thread_after_an_event_loop() -> None:
+    source = stream(requests(200), limits=StreamLimits(max_requests=32))
+
+    async def some() -> list[int]:
+        taken: list[int] = []
+        while len(taken) < 100:
+            batch = await source.take_async(8)
+            taken += [request.doc_id for request in batch]
+            for request in batch:
+                source.answered(request.id)
+        return taken
+
+    assert len({*asyncio.run(some()), *drain(source)}) == 200
+    source.close()

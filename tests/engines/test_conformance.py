@@ -93,7 +93,7 @@ def test_a_video_goes_whole_where_the_template_has_a_place_for_it(
     assert given != template
     # Prompts are rendered here: the same engine serves another template.
     settings = read_settings({"model": str(embedded), "chat_template": given, "max_frames_num": 6}, "vllm")
-    monkeypatch.setattr(vllm_vision._inner, "_builder", PromptRenderer(settings, decodes_videos=False))
+    monkeypatch.setattr(vllm_vision, "_builder", PromptRenderer(settings, decodes_videos=False))
     found = answers(vllm_vision, films(tmp_path))
     listed = answers(vllm_vision, conformance.PAIRS["video"]())
     assert [found[number].error for number in found] == [None, None]

@@ -12,6 +12,7 @@ import pytest
 
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import run
+from lmms_eval.models.offline.model import OfflineModel
 from tests.engines.conftest import build
 from tests.engines.models import ENGINE, vllm_server
 from tests.engines.thinker import Lesson, save_thinker
@@ -131,10 +132,10 @@ def back_end(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     kind: str = request.param
     folder: Path = request.getfixturevalue("special_thinker" if "special" in kind else "thinker")
     if kind.startswith("vllm"):
-        model = build("vllm", model=str(folder), **ENGINE)
+        model: OfflineModel = build("vllm", model=str(folder), **ENGINE)
 
         def fresh() -> Any:
-            model._inner._has_thought = False  # it remembers the answers of earlier runs
+            model._has_thought = False  # it remembers the answers of earlier runs
             return model
 
         yield BackEnd(folder, "vllm", fresh)

@@ -14,7 +14,7 @@ from lmms_eval.engine.aggregate import aggregate_task
 from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import JournalError
-from lmms_eval.results.samples_file import json_text, with_samples
+from lmms_eval.results.samples_file import json_text, returned_samples, with_samples
 from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import answer, failed, scored, store_of
@@ -107,3 +107,24 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: 
         list(with_samples(tmp_path / "taken.jsonl", store, task, [0]))
     assert not list(tmp_path.glob(".*.tmp"))
     store.close()
+
+
+def test_returned_samples_are_those_of_the_file(tmp_path: Path) -> None:
+    task = FakeTask(2)
+    records = [scored(task, doc_id, PipelineScore("none", [(0.5, True)], {"acc": 1.0})) for doc_id in range(2)]
+    store, file_of = store_of(tmp_path / "journal", *records), tmp_path / "{}.jsonl"
+    read = partial(with_samples, tmp_path / f"{task.name}.jsonl", store)
+    result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions(read=read))
+    from_file = returned_samples([result], store, lambda name: Path(str(file_of).format(name)))
+    assert from_file == returned_samples([result], store) and len(from_file[task.name]) == 2
+    assert returned_samples([result], store, lambda name: tmp_path / "removed as it had no row") == {task.name: []}
+    with pytest.raises(JournalError, match="cannot read"):
+        returned_samples([result], store, lambda name: tmp_path)
+    store.close()
+
+
+def test_pairs_are_lists_in_the_journal(tmp_path: Path) -> None:
+    record = scored(FakeTask(1), 0, PipelineScore("none", [(0.5, True), "x"], {"acc": 1.0}))
+    store_of(tmp_path, record).close()
+    (line,) = (tmp_path / "scores-0.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["scores"][0]["filtered"] == [[0.5, True], "x"]

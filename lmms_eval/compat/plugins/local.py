@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import cached_property
@@ -90,7 +91,7 @@ class HookedInputs(InputBuilder):
             self.frame_bounds = structs.replace(self.frame_bounds, max_pixels=int(most))
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
-        (text,) = self._plugin._apply_chat_template([messages])
+        (text,) = self._plugin._apply_chat_template([copy.deepcopy(messages)])  # a plugin may change them
         return text
 
 

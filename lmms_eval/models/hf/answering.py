@@ -7,19 +7,23 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
+from loguru import logger
 from msgspec import Struct, structs
 
 from lmms_eval.api.request import Response, Thoughts, Usage
-from lmms_eval.models.hf.batching import RefusedError
+from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, is_out_of_memory
 from lmms_eval.models.hf.encode import Encoded, to_device
+from lmms_eval.models.hf.prefixes import shared_inputs, takes_masks
 from lmms_eval.models.hf.settings import MAX_TOKENS
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.inputs import PreparedRequest
     from lmms_eval.models.hf.load import Loaded
+    from lmms_eval.models.hf.prefixes import SharedPrefixes
     from lmms_eval.models.hf.settings import GenerationSettings
 
 
@@ -28,6 +32,12 @@ _MARGIN_TOKENS = 4
 _SEED_RANGE = 2**63
 _NO_OPENING = "\0"
 """The opening tag of thoughts that only have a closing one."""
+_MOST_APART = {True: 1e-4, False: 0.05}
+"""Largest difference between the log probabilities of a token with and without shared prefixes, in float32 or not."""
+_COMPARED_FOR = 2
+"""Texts may be this many times as long as those of a comparison of both ways; longer ones are compared again."""
+Scored = tuple[list[float], list[bool]]
+"""Log probabilities of tokens, and whether each is the likeliest at its place."""
 _PIECE = 256
 """Tokens whose probabilities are computed at a time."""
 
@@ -134,7 +144,11 @@ class Answerer:
         self._think_end = loaded.tokenizer.decode([int(ending)]) if ending.isdecimal() else ending
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
         self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
-        self._keeps_logits = "logits_to_keep" in inspect.signature(loaded.model.forward).parameters
+        parameters = inspect.signature(loaded.model.forward).parameters
+        self._keeps_logits = "logits_to_keep" in parameters
+        self._without_cache = {"use_cache": False} if "use_cache" in parameters else {}
+        self._compared: float | None = None
+        """Length of texts up to which shared prefixes give equal values; 0: they do not. ``None``: not known yet."""
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
@@ -242,18 +256,12 @@ class Answerer:
         if self.is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
         encoded = self._encode(jobs)
-        spans = list(zip(encoded.ends, map(len, encoded.targets), strict=True))
-        first = min(end - count for end, count in spans)
-        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
-        places = [(row, at - first) for row, (end, count) in enumerate(spans) for at in range(end - count, end)]
-        scores, greedy = _log_probabilities(logits, places, [token for row in encoded.targets for token in row])
-        shared, begin, responses = self._shared(jobs), 0, []
-        for row, job in enumerate(jobs):
-            own = slice(begin, begin := begin + spans[row][1])
+        shared, responses = self._shared(jobs), []
+        for row, (job, (scores, greedy)) in enumerate(zip(jobs, self._probabilities(encoded), strict=True)):
             response = Response(
                 job.request.id,
-                loglikelihood=math.fsum(scores[own]),
-                is_greedy=all(greedy[own]),
+                loglikelihood=math.fsum(scores),
+                is_greedy=all(greedy),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
                 sight=encoded.sights[row] if encoded.sights else None,
@@ -261,27 +269,83 @@ class Answerer:
             responses.append(response)
         return responses
 
-    def _last_logits(self, inputs: Mapping[str, Any], count: int) -> Any:
-        """Return the logits of the last columns. Most models compute only those."""
+    def _probabilities(self, encoded: Encoded) -> list[Scored]:
+        """Return the scores of the wanted tokens of each row.
+
+        What several rows begin with is computed once. The first batch is computed in both ways, and so is one with
+        longer texts. A model that does not give equal values shares no prefixes from then on.
+        """
+        shared = encoded.prefixes
+        if shared is None or self._compared == 0:
+            return self._in_one_pass(encoded)
+        if self._compared is not None and encoded.width <= self._compared:
+            return self._by_prefix(encoded, shared)
+        whole, found = self._in_one_pass(encoded), None
+        try:
+            if self._compared is not None or takes_masks(self._loaded):
+                found = self._by_prefix(encoded, shared)
+        except RECOVERABLE as error:  # a model may take no mask of this form
+            if is_out_of_memory(error):
+                raise
+            logger.debug("{}: {}: {}", type(self._loaded.model).__name__, type(error).__name__, error)
+        is_equal = found is not None and _are_equal(found, whole, _MOST_APART[self._loaded.dtype == "float32"])
+        self._compared = _COMPARED_FOR * encoded.width if is_equal else 0
+        if not is_equal:
+            logger.info("{}: prompts of several choices are computed for each", type(self._loaded.model).__name__)
+        return whole
+
+    def _by_prefix(self, encoded: Encoded, shared: SharedPrefixes) -> list[Scored]:
+        columns = shared.columns.to(self._loaded.device)
+        logits = self._logits(shared_inputs(shared, self._loaded), columns)
+        found = _log_probabilities(logits if self._keeps_logits else logits[:, columns], shared.places, encoded.targets)
+        return _split(found, [len(target) for target in encoded.targets])
+
+    def _in_one_pass(self, encoded: Encoded) -> list[Scored]:
         import torch
 
-        model = self._loaded.model
-        extra = {"logits_to_keep": count} if self._keeps_logits else {}
+        spans = list(zip(encoded.ends, map(len, encoded.targets), strict=True))
+        first = min(end - count for end, count in spans)
+        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
+        places = [(row, at - first) for row, (end, count) in enumerate(spans) for at in range(end - count, end)]
+        found = _log_probabilities(logits, torch.tensor(places), encoded.targets)
+        return _split(found, [count for _, count in spans])
+
+    def _last_logits(self, inputs: Mapping[str, Any], count: int) -> Any:
+        """Return the logits of the last columns."""
+        return self._logits(inputs, count)[:, -count:]
+
+    def _logits(self, inputs: Mapping[str, Any], kept: Any) -> Any:
+        """Return the logits. Most models compute only ``kept``, a number of last columns or a tensor of columns."""
+        import torch
+
+        extra = {"logits_to_keep": kept} if self._keeps_logits else {}
         with torch.inference_mode():
-            return model(**inputs, **extra).logits[:, -count:]
+            return self._loaded.model(**inputs, **extra, **self._without_cache).logits
 
     def _shared(self, jobs: Sequence[PreparedRequest]) -> tuple[str, ...]:
         """Return the ids of a batch that may affect its likelihoods."""
         return tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
 
 
-def _log_probabilities(
-    logits: Any, places: Sequence[tuple[int, int]], wanted: Sequence[int]
-) -> tuple[list[float], list[bool]]:
-    """Return the log probability of each wanted token at its row and column, and whether it is the likeliest."""
+def _split(scored: Scored, counts: Sequence[int]) -> list[Scored]:
+    """Divide the scores of all wanted tokens into those of each row."""
+    ends = list(accumulate(counts))
+    slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    return [(scored[0][own], scored[1][own]) for own in slices]
+
+
+def _are_equal(scored: Sequence[Scored], others: Sequence[Scored], most: float) -> bool:
+    return all(
+        abs(math.fsum(one) - math.fsum(other)) <= most * len(one)
+        for (one, _), (other, _) in zip(scored, others, strict=True)
+    )
+
+
+def _log_probabilities(logits: Any, places: Any, targets: Sequence[Sequence[int]]) -> Scored:
+    """Score the wanted tokens of all rows by the logits at their places, rows and columns ``(tokens, 2)``."""
     import torch
 
-    at, tokens = torch.tensor(places, device=logits.device), torch.tensor(wanted, device=logits.device)
+    at, tokens = places.to(logits.device), torch.tensor(list(chain.from_iterable(targets)), device=logits.device)
     found = []
     # In pieces, as the whole of it in float32 would need a multiple of the logits' memory.
     for part, own in zip(at.split(_PIECE), tokens.split(_PIECE), strict=True):

@@ -55,6 +55,8 @@ class Shape(Struct, Generic[T], frozen=True):
     max_rows: int
     max_tokens: float = float("inf")
     """The limit of rows times the longest row. A single item may be longer."""
+    near: Callable[[T], float] | None = None
+    """The length that decides which items share a batch; default: ``tokens``."""
 
 
 def pick_batch(waiting: Sequence[T], shape: Shape[T]) -> list[T]:
@@ -66,7 +68,9 @@ def pick_batch(waiting: Sequence[T], shape: Shape[T]) -> list[T]:
     key, length = shape.key(first), shape.tokens(first)
     others = [item for item in waiting[1:] if shape.key(item) == key]
     batch, longest = [first], max(length, 1.0)
-    for item in sorted(others, key=lambda item: abs(shape.tokens(item) - length)):
+    near = shape.near or shape.tokens
+    place = near(first)
+    for item in sorted(others, key=lambda item: abs(near(item) - place)):
         longest = max(longest, shape.tokens(item))
         if len(batch) >= shape.max_rows or (len(batch) + 1) * longest > shape.max_tokens:
             break

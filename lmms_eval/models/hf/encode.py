@@ -16,6 +16,7 @@ from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
 from lmms_eval.models.hf.inputs import WITH_SOUND
 from lmms_eval.models.hf.load import TextProcessor
+from lmms_eval.models.hf.prefixes import SharedPrefixes
 from lmms_eval.models.windows import (
     NO_PREFIX,
     ScoredTokens,
@@ -23,6 +24,7 @@ from lmms_eval.models.windows import (
     prefix_token,
     scored_windows,
     text_tokens,
+    tokens_of_each,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Encoded(Struct, frozen=True, eq=False):
     """For likelihoods: the tokens of each row whose probabilities are wanted."""
     ends: tuple[int, ...] = ()
     """For likelihoods: the column after the one that predicts the last of them."""
+    prefixes: SharedPrefixes | None = None
+    """For likelihoods: the same texts with what several of them begin with once, if that saves much."""
     max_new_tokens: int | None = None
     """The model's limit of new tokens."""
     room: int | None = None
@@ -138,11 +142,12 @@ class Encoder:
     def _ids(self, texts: Collection[str]) -> dict[str, list[int]]:
         """Return the tokens of texts. Those with the start token, which a template has written, get no other."""
         found: dict[str, list[int]] = {}
-        for special in (True, False):
-            chosen = [text for text in texts if self._starts_with_bos(text) != special]
+        start = self._loaded.tokenizer.bos_token
+        begun = {text for text in texts if text.startswith(start)} if start else set()
+        for special, chosen in ((True, [text for text in texts if text not in begun]), (False, list(begun))):
             if chosen:
-                encoded = refusing(partial(self._loaded.tokenizer, chosen, add_special_tokens=special, verbose=False))
-                found.update(zip(chosen, encoded["input_ids"], strict=True))
+                encoded = refusing(partial(tokens_of_each, self._loaded.tokenizer, chosen, special))
+                found.update(zip(chosen, encoded, strict=True))
         return found
 
     def _encode_windows(self, windows: Sequence[ScoredTokens], lengths: Sequence[int]) -> Encoded:
@@ -164,7 +169,8 @@ class Encoder:
         if "return_mm_token_type_ids" in self._image_options:
             inputs["mm_token_type_ids"] = torch.zeros_like(ids)
         targets = tuple(continuation for _, continuation in windows)
-        return Encoded(inputs, tuple(lengths), width, targets, tuple(map(len, rows)))
+        prefixes = SharedPrefixes.of(windows, pad) if self._is_of_text else None
+        return Encoded(inputs, tuple(lengths), width, targets, tuple(map(len, rows)), prefixes)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with the same kinds of media. Exceptions of the processor pass through."""

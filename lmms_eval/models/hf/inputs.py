@@ -187,7 +187,7 @@ class Prepared(Struct, frozen=True, eq=False):
 
 
 class InputBuilder:
-    """Renders requests for one model. Thread-safe, as it does not change after construction."""
+    """Renders requests for one model. Thread-safe: nothing but the last rendering changes after construction."""
 
     def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile = GENERAL) -> None:
         self._processor = loaded.processor
@@ -211,6 +211,8 @@ class InputBuilder:
         has_template = not self.is_plain and self._profile.chat
         self.template = template_of(loaded.processor, self.chat_template) if has_template else ""
         """The chat template in use, or an empty text."""
+        self._last: tuple[tuple[Any, ...], Prepared] | None = None
+        """The last messages without media, and their rendering: the choices of a document have the same ones."""
         self.variables = template_variables(self.template)
         """The variables of the chat template."""
         if options.enable_thinking is not None:
@@ -278,11 +280,24 @@ class InputBuilder:
             leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(system)}]}
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
-        if self.is_plain or chat.is_plain:
+        given = self.variables_of({}) if variables is None else variables
+        key = (messages, prefilled, self.is_plain or chat.is_plain, given)
+        last = self._last  # another thread may replace it
+        if media.is_empty and last is not None and last[0] == key:
+            return last[1]
+        prepared = self._rendered(messages, media, prefilled, None if key[2] else given)
+        if media.is_empty:
+            self._last = key, prepared
+        return prepared
+
+    def _rendered(
+        self, messages: list[dict[str, Any]], media: _Media, prefilled: bool, variables: Mapping[str, Any] | None
+    ) -> Prepared:
+        """Render messages with the chat template; without it if ``variables`` is ``None``."""
+        if variables is None:
             return self._finish(plain_context(messages, self._marks), media)
         prompted = self._options.add_generation_prompt and not prefilled
-        text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)
-        return replace(self._finish(text, media), has_template=prompted)
+        return replace(self._finish(self.template_text(messages, prefilled, variables), media), has_template=prompted)
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
         """Render the text with the chat template. With ``prefilled``, the last message begins the reply."""
@@ -360,6 +375,10 @@ class _Media:
         self.audios: list[npt.NDArray[np.float32]] = []
         self.films: list[Film] = []
         self.heard: list[int | None] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.images or self.audios or self.films)
 
     def add_sound(self, samples: npt.NDArray[np.float32], film: int | None) -> None:
         self.audios.append(samples)
@@ -488,3 +507,8 @@ class PreparedRequest(Struct, frozen=True, eq=False):
         if self.window is not None:
             return sum(map(len, self.window)) - 1
         return self.prepared.tokens + len(self.request.continuation or "") / _CHARACTERS_PER_TOKEN
+
+    @property
+    def near(self) -> float:
+        """The estimated length that decides which jobs share a batch: that of the prompt, so its continuations meet."""
+        return self.tokens if self.window is not None else self.prepared.tokens

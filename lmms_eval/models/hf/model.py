@@ -293,7 +293,7 @@ class HuggingFace(LocalModel):
         return first + (stream.take_full(room - len(first)) or []) if 0 < len(first) < room else first
 
     def _shape(self) -> Shape[PreparedRequest]:
-        return Shape(attrgetter("key"), attrgetter("tokens"), self._rows.rows, self._max_tokens)
+        return Shape(attrgetter("key"), attrgetter("tokens"), self._rows.rows, self._max_tokens, attrgetter("near"))
 
     def _run(self, batch: Sequence[PreparedRequest], window: Window) -> Iterator[Response]:
         failures = self._runner.out_of_memory

@@ -47,6 +47,7 @@ class OpenAI(ChatModel, BatchModel):
 
     answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "api", "azure_openai", "api_version")
     arguments_kind = Arguments
+    imported_ahead = "aiohttp"
     _tokenizer: Any = None
     """The model's tokenizer, for likelihoods of whole texts."""
 

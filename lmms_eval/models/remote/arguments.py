@@ -46,6 +46,7 @@ MEDIA_ARGUMENTS = (
 class CommonArguments(BaseModel):
     """The common arguments of back ends for servers and for engines in this process."""
 
+    model_config = ConfigDict(defer_build=True)  # only the class of one back end is built
     max_new_tokens: int = Field(default=1024, ge=1)
     max_frames_num: int = Field(default=32, ge=1)
     min_frames: int | None = Field(default=None, ge=1)
@@ -77,7 +78,9 @@ class CommonArguments(BaseModel):
 class RemoteArguments(CommonArguments):
     """The common arguments with their defaults. ``docs/models/openai.md`` describes them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", coerce_numbers_to_str=True, hide_input_in_errors=True, defer_build=True
+    )
     backend: ClassVar[str] = ""
     """The name of the back end in messages."""
     same: ClassVar[Mapping[str, str]] = SAME

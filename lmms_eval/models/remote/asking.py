@@ -385,8 +385,9 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
             attempts=attempts,
             model=reply.model,
         )
-    # Thoughts without an answer are unfinished.
-    thoughts = Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
+    thoughts = None
+    if reply.reasoning.strip():  # thoughts without an answer are unfinished
+        thoughts = Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
     ttft, speed = _speed(reply)
     response = Response(
         request.id,
@@ -397,7 +398,7 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
         latency=latency,
         attempts=attempts,
         model=reply.model,
-        thoughts=thoughts if reply.reasoning.strip() else None,
+        thoughts=thoughts,
         ttft=ttft,
         tokens_per_second=speed,
     )

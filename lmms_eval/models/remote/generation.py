@@ -138,9 +138,9 @@ def stop_strings(options: Mapping[str, Any]) -> list[str]:
     """Return the stop strings in order, without empty and repeated ones."""
     found: list[str] = []
     for name in STOPS:
-        value = options.get(name)
-        items: Iterable[Any] = [value] if isinstance(value, str) else value or []
-        found.extend(item for item in items if isinstance(item, str) and item)
+        if value := options.get(name):
+            items: Iterable[Any] = [value] if isinstance(value, str) else value
+            found.extend(item for item in items if isinstance(item, str) and item)
     return list(dict.fromkeys(found))
 
 

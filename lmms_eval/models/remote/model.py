@@ -38,6 +38,8 @@ class RemoteModel(Model):
     answer_arguments: tuple[str, ...] = ANSWER_ARGUMENTS
     """The arguments that can change an answer."""
     arguments_kind: type[RemoteArguments] = RemoteArguments
+    imported_ahead: str = ""
+    """A library that building the model needs. A run imports it while it opens the tasks' data."""
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -117,7 +116,7 @@ def problems_of(request: Mapping[str, Any]) -> Iterator[Problem]:
         return
     try:
         # The server chooses the output folder.
-        check_config(dataclasses.replace(load_configs(_given(request), {}).configs[0], output_path="."))
+        check_config(structs.replace(load_configs(_given(request), {}).configs[0], output_path="."))
     except LmmsEvalError as error:
         found = re.match(r"--(\w{1,60})", str(error))
         yield Problem(found[1] if found and found[1] in option_table() else "", str(error))

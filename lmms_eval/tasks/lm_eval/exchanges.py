@@ -21,7 +21,7 @@ class LmEvalLikelihoodExchange(LikelihoodExchange):
         if is_number(question):
             made = self._contexts(doc, choices)
         else:
-            context, builder = self._first(), MessageBuilder(self.requests, self.doc_id)
+            context, builder = self._question()
             made = [
                 self._likelihood(context, builder, delimiter + choice, number) for number, choice in enumerate(choices)
             ]

@@ -94,6 +94,7 @@ class LmEvalTask(YamlTask):
     config: LmEvalConfig
     prompts: LmEvalPrompts
     named_keys: ClassVar[tuple[str, ...]] = (*NAMED_KEYS, "custom_dataset", *MEDIA_KEYS)
+    names_all_code = False
     moves_blanks = True
 
     def _checked(self, raw: Mapping[str, Any]) -> LmEvalConfig:

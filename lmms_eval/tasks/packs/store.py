@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.storage.atomic import read_json, replacing
-from lmms_eval.tasks._task_utils.archives import UNPACKING, alone
 
 VARIABLE = "LMMS_EVAL_PACKS"
 _TABLE = "packs.json"
@@ -158,6 +157,8 @@ def changing() -> Iterator[list[Pack]]:
     Files of packs that are not in it any more are removed unless a process uses them. Raises ``DataError`` if the
     folder of the packs cannot be written.
     """
+    from lmms_eval.tasks._task_utils.archives import alone
+
     root = packs_folder()
     with alone(root):
         table = packs()
@@ -176,6 +177,8 @@ def sweep() -> None:
 
     The caller has locked the folder of the packs (``alone``).
     """
+    from lmms_eval.tasks._task_utils.archives import UNPACKING
+
     root, table = packs_folder(), packs()
     for folder in root.glob(f"{UNPACKING}*"):  # wheels are unpacked with the lock, too
         shutil.rmtree(folder, ignore_errors=True)

@@ -20,7 +20,7 @@ DEFAULT_DELIMITER = " "
 
 
 class _Keys(BaseModel):
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, populate_by_name=True, defer_build=True)
 
 
 class TaskConfig(_Keys):

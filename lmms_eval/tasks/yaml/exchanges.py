@@ -148,7 +148,9 @@ class TaskExchange(Exchange):
         generates = not ask.kind.startswith("loglikelihood")
         sent = dict(shared.sent if ask.generation is None else ask.generation) if generates else {}
         for key in shared.changeable if generates and ask.generation is None else ():
-            sent[key] = copy.deepcopy(sent[key])
+            value = sent[key]
+            is_flat = type(value) is list and all(type(item) in _UNCHANGEABLE for item in value)
+            sent[key] = value[:] if is_flat else copy.deepcopy(value)
         return Request(
             id=name,
             kind=ask.kind,
@@ -179,22 +181,29 @@ class TaskExchange(Exchange):
             self._input = self.requests.builder.context(self.doc_id)
         return self._input
 
+    def _question(self) -> tuple[str, MessageBuilder]:
+        """Return the context of the first requests and their messages, for which the context is not rendered again."""
+        context = self._first()
+        question = context if self.requests.asks_context else None
+        return context, MessageBuilder(self.requests, self.doc_id, question=question)
+
     def _answer(self, value: Any, is_loss: bool = True) -> Answer:
-        latencies = [response.latency for response in self._responses if response.latency is not None]
-        thoughts = tuple(response.thoughts for response in self._responses)
-        ended_by = tuple(response.ended_by for response in self._responses)
+        responses = self._responses
+        latencies = [response.latency for response in responses if response.latency is not None]
+        thoughts = [response.thoughts for response in responses]
+        ended_by = [response.ended_by for response in responses]
         return Answer(
             value=value,
-            usage=tuple(response.usage for response in self._responses),
-            thoughts=thoughts if any(one is not None for one in thoughts) else (),
-            stops=tuple(dict.fromkeys(stop for response in self._responses for stop in response.stops)),
-            ended_by=ended_by if any(one is not None for one in ended_by) else (),
-            finish_reason=self._responses[-1].finish_reason if self._responses else None,
-            model=self._responses[-1].model if self._responses else None,
+            usage=tuple([response.usage for response in responses]),
+            thoughts=tuple(thoughts) if thoughts.count(None) < len(thoughts) else (),
+            stops=tuple(dict.fromkeys([stop for response in responses for stop in response.stops])),
+            ended_by=tuple(ended_by) if ended_by.count(None) < len(ended_by) else (),
+            finish_reason=responses[-1].finish_reason if responses else None,
+            model=responses[-1].model if responses else None,
             latency=sum(latencies) if latencies else None,
             input=self._input,
             is_loss=is_loss,
-            media=sent_media(self._responses),
+            media=sent_media(responses),
         )
 
 
@@ -207,9 +216,7 @@ class SingleExchange(TaskExchange):
     kind: RequestKind = "generate_until"
 
     def open(self) -> Sequence[Request]:
-        context, requests = self._first(), self.requests
-        question = context if requests.asks_context else None
-        return [self._request(Ask(context, MessageBuilder(requests, self.doc_id, question=question), self.kind))]
+        return [self._request(Ask(*self._question(), self.kind))]
 
     def answer(self) -> Answer:
         return self._answer(response_text(self._responses[0]))
@@ -292,8 +299,7 @@ class LikelihoodExchange(TaskExchange):
         with self.requests.seeding.prompt(self.doc_id):
             if self.requests.task.output_type == "loglikelihood":
                 target = self.requests.prompts.answer_text(doc)
-                builder = MessageBuilder(self.requests, self.doc_id)
-                return [self._request(Ask(self._first(), builder, "loglikelihood", target))]
+                return [self._request(Ask(*self._question(), "loglikelihood", target))]
             return self._choices(doc)
 
     def answer(self) -> Answer:
@@ -307,7 +313,7 @@ class LikelihoodExchange(TaskExchange):
         question = prompts.text(doc) if self.requests.config.doc_to_text is not None else ""
         if isinstance(question, int) and not isinstance(question, bool):
             return self._contexts(doc, choices)
-        context, builder = self._first(), MessageBuilder(self.requests, self.doc_id)
+        context, builder = self._question()
         requests = []
         for number, choice in enumerate(choices):
             requests.append(self._likelihood(context, builder, delimiter + choice, number))

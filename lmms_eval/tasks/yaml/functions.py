@@ -29,6 +29,7 @@ from lmms_eval.utils.answer_reading import RUN_SEED
 from lmms_eval.utils.installed import error_text, not_part_of_this_version
 from lmms_eval.utils.signatures import place_of
 
+_PACKAGE = Path(__file__).parents[2]
 _MODULES: dict[Path, ModuleType] = {}
 _LOCK = threading.RLock()
 
@@ -120,12 +121,21 @@ def describe_all(value: Any) -> Any:
 
 def module_source(function: Any) -> str:
     """Return the source text of the module that defines a function; empty without source."""
-    target = getattr(function, "func", function)
-    module = sys.modules.get(getattr(target, "__module__", "") or "")
-    file = getattr(module, "__file__", None)
+    file = _module_file(function)
     if not file or not Path(file).is_file():
         return ""
     return Path(file).read_text(encoding="utf-8", errors="replace")
+
+
+def comes_with_package(function: Any) -> bool:
+    """Return whether a module of this package defines a function."""
+    file = _module_file(function)
+    return file is not None and Path(file).is_relative_to(_PACKAGE)
+
+
+def _module_file(function: Any) -> str | None:
+    target = getattr(function, "func", function)
+    return getattr(sys.modules.get(getattr(target, "__module__", "") or ""), "__file__", None)
 
 
 def _module(name: str, folder: Path, where: str) -> ModuleType:

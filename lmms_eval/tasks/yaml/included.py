@@ -47,7 +47,12 @@ class _Root:
 
     def __init__(self, folder: Path, is_deep: bool, package: str, is_trusted: bool) -> None:
         self.folder, self.is_deep, self.package, self.is_trusted = folder, is_deep, package, is_trusted
+        self._prefix = os.path.join(folder, "")
         self.alias = f"included_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+
+    def contains(self, place: str) -> bool:
+        """Return whether an entry of an import path is in the folder. Every import asks this, so it compares texts."""
+        return os.path.join(place.replace("//", "/"), "").startswith(self._prefix)
 
     @property
     def is_ours(self) -> bool:
@@ -105,7 +110,7 @@ class _IncludedFinder:
         if find_alias(fullname) is not None:
             return None
         space = self._space(fullname)
-        if space is None and not any(self.above(Path(entry)) for entry in path or ()):
+        if space is None and not any(root.contains(entry) for entry in path or () for root in self.roots):
             return None
         spec = PathFinder.find_spec(fullname, path)
         if spec is None and space is not None:

@@ -41,6 +41,8 @@ class YamlReader:
         self._keys = (*keys, "include") if keys else ()
         self._package = package
         self._parsed: dict[Path, dict[str, Any]] = {}
+        self._real: dict[Path, Path] = {}
+        """Paths without symbolic links, by the paths that were asked for, and of their folders."""
 
     def read(self, path: Path) -> dict[str, Any]:
         """Read a file with its ``include`` merged in: shallow, the file over what it includes.
@@ -49,7 +51,7 @@ class YamlReader:
 
         Raises ``TaskError`` if the file is missing, is not a YAML mapping, or its includes form a cycle.
         """
-        return self._read(path.resolve(), ())
+        return self._read(self._resolved(path), ())
 
     def included(self, path: Path, above: Path | None = None) -> list[Path]:
         """Return the files that a file includes directly, in the order of its list.
@@ -65,13 +67,23 @@ class YamlReader:
         entries = [stated] if isinstance(stated, str) else stated
         if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
             raise TaskError(f"{path}: include must be a path or a list of paths")
-        return [(path.parent / entry).resolve() for entry in entries]
+        return [self._resolved(path.parent / entry) for entry in entries]
 
     def all_files(self, path: Path) -> list[Path]:
         """Return a file and everything that it includes, directly or through others, each once."""
-        found = [path.resolve()]
+        found = [self._resolved(path)]
         for file in found:  # grows
             found += [other for other in self.included(file) if other not in found]
+        return found
+
+    def _resolved(self, path: Path) -> Path:
+        """Return what ``Path.resolve`` returns, without looking at a folder twice."""
+        found = self._real.get(path)
+        if found is None:
+            found = path if path.name == ".." or path.parent == path else self._resolved(path.parent) / path.name
+            if found is path or found.is_symlink():
+                found = found.resolve()
+            self._real[path] = found
         return found
 
     def _own(self, path: Path, above: Path | None) -> dict[str, Any]:

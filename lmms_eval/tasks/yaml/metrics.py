@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,13 +15,15 @@ from lmms_eval.api.registry import METRICS as ADDED_METRICS
 from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import DataError, TaskError, UnknownNameError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
-from lmms_eval.stats.repeats import Reducer
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.functions import module_source, named
 from lmms_eval.tasks.yaml.settings import arguments_of, nearest, wrong_value
 from lmms_eval.utils.answer_reading import NOTING
 from lmms_eval.utils.numbers import ScoreRange
+
+if TYPE_CHECKING:
+    from lmms_eval.stats.repeats import Reducer
 
 
 def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) -> tuple[str, float]:
@@ -132,6 +134,16 @@ def reduced_metrics(
             yield MetricDefinition(
                 f"{own.name}_{reducer.name}", function, name, own.higher_is_better, within, reduces=own.name
             )
+
+
+def stated_reducers(texts: Iterable[str]) -> tuple[Reducer, ...]:
+    """Read the reducers of ``--reduce``; most runs have none. Raises ``UsageError`` if a text is not a reducer."""
+    given = tuple(texts)
+    if not given:
+        return ()
+    from lmms_eval.stats.repeats import reducers
+
+    return reducers(given)
 
 
 def check_reducers(given: Sequence[Reducer], repeats: int, config: TaskConfig, where: str) -> None:

@@ -20,9 +20,7 @@ from lmms_eval.errors import AbsentFileError, LmmsEvalError, MediaError, TaskErr
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.settings import specific_kwargs, target_kwargs
-from lmms_eval.utils.prompt_variants import option_letters, relabelled
 from lmms_eval.utils.signatures import parameters_of
-from lmms_eval.utils.template import compiled
 
 if TYPE_CHECKING:
     from lmms_eval.media.policy import MediaPolicy
@@ -39,6 +37,8 @@ def check_template(text: str, where: str) -> None:
     """Raise ``TaskError`` for a template with a syntax error."""
     from jinja2 import TemplateSyntaxError
 
+    from lmms_eval.utils.template import compiled
+
     try:
         compiled(text)
     except TemplateSyntaxError as error:
@@ -54,6 +54,8 @@ def render_template(text: str, doc: Doc, where: str, keeps_newline: bool = False
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return text[:-1] if text.endswith("\n") and not keeps_newline else text
     from jinja2 import TemplateError
+
+    from lmms_eval.utils.template import compiled
 
     try:
         return str(compiled(text, keeps_newline).render(dict(doc.items())))
@@ -285,7 +287,11 @@ class Prompts:
         """Return a question with the labels and in the frame of the run's variant of the prompt."""
         before, after = self.options.question_frame
         labels = self.options.option_labels
-        return before + (relabelled(text, labels) if labels else text) + after
+        if labels:
+            from lmms_eval.utils.prompt_variants import relabelled
+
+            text = relabelled(text, labels)
+        return before + text + after
 
     def _question(self, doc: Doc) -> str:
         if self.config.doc_to_text is None:
@@ -349,6 +355,8 @@ class Prompts:
         if not texts:
             return [*turns[: asked[-1]], {**turns[asked[-1]], "content": [*parts, _text(self.varied(""))]},
                     *turns[asked[-1] + 1 :]]  # fmt: skip
+        from lmms_eval.utils.prompt_variants import option_letters, relabelled
+
         before, after = options.question_frame
         listed = [place for place in texts if option_letters(parts[place]["text"])]
         for place in listed[-1:] if options.option_labels else ():

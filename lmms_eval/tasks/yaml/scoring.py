@@ -27,20 +27,18 @@ from lmms_eval.filters.reasoning import (
     strip_pairs,
     without_box_marks,
 )
-from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, reader, user_turn
-from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
-from lmms_eval.stats.interval import item_number
-from lmms_eval.stats.repeats import reducers
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
-from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
+from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text, stated_reducers
 from lmms_eval.tasks.yaml.prompts import Prompts, RenderError, dump
 from lmms_eval.utils.answer_reading import DRAWN, NOTHING, WHOLE_ANSWER, AnswerReading, reading_apart, scoring_notes
 from lmms_eval.utils.installed import error_text
+from lmms_eval.utils.numbers import item_number
 from lmms_eval.utils.signatures import accepts, keywords_for, parameters_of
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
     from lmms_eval.media.policy import MediaPolicy
+    from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
 
 
 KEYS = ("name", "prompt", "messages", "images", "generation", "reader", "max_side", "details")
@@ -110,6 +108,8 @@ def questions(
 
 
 def _question(item: Any, where: str, media: MediaPolicy | None) -> JudgeQuestion:
+    from lmms_eval.judges.prompts import MAX_SIDE, reader
+
     if not isinstance(item, Mapping) or not (set(item) <= set(KEYS)):
         raise TaskError(f"{where}: doc_to_judge: a question is a mapping with some of {', '.join(KEYS)}: {item!r:.200}")
     prompt, messages = item.get("prompt"), item.get("messages")
@@ -131,6 +131,8 @@ def _question(item: Any, where: str, media: MediaPolicy | None) -> JudgeQuestion
 
 
 def _turn(prompt: str, images: Sequence[Any], max_side: int | None) -> ChatMessages:
+    from lmms_eval.judges.prompts import bounded_picture, user_turn
+
     return user_turn(prompt, [bounded_picture(image, max_side) for image in images])
 
 
@@ -226,7 +228,7 @@ class AnswerScorer:
     ) -> None:  # fmt: skip
         self.prompts, self.metrics, self.plan, self.may_draw = prompts, metrics, plan, may_draw
         self.config, self.predict_only = prompts.config, prompts.options.predict_only
-        self._reducers = reducers(prompts.options.reduce)
+        self._reducers = stated_reducers(prompts.options.reduce)
         self._second = None if self.predict_only else prompts.options.second_reading
         self._takes_verdicts, self._given = False, dict[str, Any]()
         if (function := self.config.process_results) is not None:
@@ -436,6 +438,8 @@ class AnswerScorer:
 
     def _choice_item(self, doc: Doc, results: Sequence[Any]) -> ChoiceItem:
         """Return losses and right choices of a document. Numbers and texts name choices; −1 is not among them."""
+        from lmms_eval.metrics.choice import ChoiceItem
+
         choices = self.prompts.choices(doc) or []
         losses, greedy = [loss for loss, _ in results], [is_greedy for _, is_greedy in results]
         bare: Sequence[float] = ()
@@ -453,6 +457,8 @@ class AnswerScorer:
         return ChoiceItem(tuple(losses), tuple(greedy), tuple(choices), gold, tuple(bare))
 
     def _likelihood_item(self, doc: Doc, results: Sequence[Any]) -> LikelihoodItem:
+        from lmms_eval.metrics.choice import LikelihoodItem
+
         loss, greedy = results[0]
         target = self.prompts.answer_text(doc)
         return LikelihoodItem(-loss, greedy, max(1, len(target.split())), max(1, len(target.encode())))

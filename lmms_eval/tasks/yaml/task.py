@@ -20,7 +20,6 @@ from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaErr
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.sandbox.policy import Policy, using
-from lmms_eval.stats.repeats import reducers
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
@@ -36,7 +35,7 @@ from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import EXCHANGES, PLUGIN_EXCHANGES, RequestSettings, TaskExchange
 from lmms_eval.tasks.yaml.family_interface import FamilyInterface, arguments_of
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
-from lmms_eval.tasks.yaml.functions import Seeding, describe_all, named, resolve_all
+from lmms_eval.tasks.yaml.functions import Seeding, comes_with_package, describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import YamlReader, encode
 from lmms_eval.tasks.yaml.metrics import (
@@ -45,6 +44,7 @@ from lmms_eval.tasks.yaml.metrics import (
     check_reducers,
     common_column,
     reduced_metrics,
+    stated_reducers,
     strata_of,
     task_metrics,
 )
@@ -58,7 +58,6 @@ from lmms_eval.tasks.yaml.settings import (
     shots,
 )
 from lmms_eval.utils.files import read_text
-from lmms_eval.utils.prompt_variants import with_letters
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.signatures import accepts
 
@@ -286,6 +285,8 @@ class YamlTask(FamilyInterface, Task):
 
     named_keys: ClassVar[tuple[str, ...]] = NAMED_KEYS
     """Keys whose functions are named in their errors, and find data sets below ``--data_root``."""
+    names_all_code: ClassVar[bool] = True
+    """The configuration names all functions that score: they are not methods, or metrics that are functions."""
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         self.source, self.options, self.where = source, options, source.file
@@ -307,7 +308,7 @@ class YamlTask(FamilyInterface, Task):
         self.num_fewshot = int(config.facts.get("num_fewshot", self._shots))
         self.generation = self._generation_options()
         self._task_metrics = self._stated_metrics()
-        given = () if options.predict_only else reducers(options.reduce)
+        given = () if options.predict_only else stated_reducers(options.reduce)
         check_reducers(given, self.repeats, config, self.where)
         self.metrics = (
             *(metric.definition for metric in self._task_metrics),
@@ -331,10 +332,15 @@ class YamlTask(FamilyInterface, Task):
         """Where documents have their choices, as far as the task says it."""
         self.prompts = self._made_prompts()
         stated = [getattr(config, key) for key in (*PROMPT_KEYS, *SCORING_KEYS)]  # templates may draw too
+        has_own_rules = self._plan.is_ours and all(metric.is_ours for metric in self._task_metrics)
+        scoring = [getattr(config, key) for key in (*SCORING_KEYS, "doc_to_choice")]
+        self.is_scored_by_package = (
+            self.names_all_code and has_own_rules
+            and all(comes_with_package(value) for value in scoring if callable(value))
+        )  # fmt: skip
         self.seeding = Seeding(
             options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
-            is_scored_by_us=self._plan.is_ours
-            and all(metric.is_ours for metric in self._task_metrics)
+            is_scored_by_us=has_own_rules
             and not any(callable(value) or (isinstance(value, str) and "random" in value) for value in stated),
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
@@ -522,6 +528,8 @@ class YamlTask(FamilyInterface, Task):
         labels = self.options.option_labels
         if not labels:
             return answers
+        from lmms_eval.utils.prompt_variants import with_letters
+
         tags = THOUGHT_TAGS if self.thought_tags is None else self.thought_tags
         return [
             replace(one, value=with_letters(one.value, labels, tags)) if type(one.value) is str else one

@@ -232,3 +232,14 @@ def test_frames_by_a_rule(loaded, tiny, video):
     assert len(builder(loaded, tiny, fps=2.0).prepare(asked).payload.images) == 4
     with pytest.raises(ModelError, match="frame_rule='even' is not valid: use one of qwen-vl-utils, inner"):
         HFOptions.from_arguments({"pretrained": str(tiny), "frame_rule": "even"})
+
+
+def test_choices_share_the_rendering_of_their_prompt(loaded, tiny, monkeypatch):
+    build, rendered = builder(loaded, tiny), []
+    template = build.template_text
+    monkeypatch.setattr(build, "template_text", lambda *given: rendered.append(given) or template(*given))
+    first, second, third = (build.prepare(ask(number, text)).payload for number, text in enumerate(["A", "A", "B"]))
+    assert second is first and third.text == first.text.replace("A<", "B<") and len(rendered) == 2
+    for number in range(2):
+        build.prepare(ask(number, "A", [picture(30, 20)]))
+    assert len(rendered) == 4

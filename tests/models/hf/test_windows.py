@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, T5Config, T
 from lmms_eval.models.hf.model import HuggingFace
 from lmms_eval.models.hf.options import COMMON, Profile
 from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.models.windows import tokens_of_each
 from tests.cases import for_each
 from tests.models.whole_texts import TEXTS, log_likelihood, rolling
 
@@ -206,3 +207,19 @@ def test_one_batch_of_different_prompts_of_a_text_model(gpt2):
         assert got[number].usage.input_tokens == sum(map(len, pair))
     assert "the continuation '' adds no token to the prompt" in got[2].error.message
     assert f"the model takes {LENGTH} at most" in got[3].error.message
+
+
+@for_each("special", [True, False])
+def test_texts_have_the_tokens_of_a_call(tiny, special):
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    texts = ["", "the red square", " it", "<s>User: a\n\nb", "caf\u00e9 \u4f60\u597d " * 9]
+    tokenizer(texts, padding=True, truncation=True, max_length=4)  # the back end keeps what was asked for
+    found = tokens_of_each(tokenizer, texts, special)
+    assert found == tokenizer(texts, add_special_tokens=special)["input_ids"]
+
+    class Own(type(tokenizer)):
+        def __call__(self, *given, **named):
+            return {"input_ids": [[7]]}
+
+    tokenizer.__class__ = Own
+    assert tokens_of_each(tokenizer, texts[1:2], special) == [[7]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, MediaError
 from lmms_eval.tasks.yaml.functions import named
 from tests.cases import for_each
+from tests.tasks.kit import Function, make_task
 
 
 def broken(doc: Any, settings: Any = None) -> Any:
@@ -60,3 +62,29 @@ def test_a_name_that_this_version_lacks_is_told() -> None:
         FunctionError, match=r"^process_results raised ImportError: lmms_eval\.no_such is not part of this"
     ):
         named(imports_absent, "process_results")({})
+
+
+CODE = """
+def process_results(doc, results):
+    return {"exact_match": 1.0}
+
+def choices(doc):
+    return doc["options"]
+"""
+
+
+@for_each(
+    ("changes", "is_ours"),
+    [
+        ({}, True),
+        ({"doc_to_text": Function("utils.choices")}, True),
+        ({"process_results": Function("lmms_eval.tasks.docvqa.utils.docvqa_answer_to_submit")}, True),
+        ({"process_results": Function("utils.process_results")}, False),
+        ({"output_type": "multiple_choice", "doc_to_choice": Function("utils.choices")}, False),
+        ({"doc_to_target": Function("utils.choices")}, False),
+    ],
+)
+def test_a_task_is_scored_by_the_package_if_no_code_of_others_scores(
+    tmp_path: Path, changes: dict[str, Any], is_ours: bool
+) -> None:
+    assert make_task(tmp_path, changes, CODE).is_scored_by_package is is_ours
