@@ -261,8 +261,8 @@ def child(side: str, load: Workload, model_folder: str, tasks: Path) -> None:
     print(json.dumps({"cpu_s": result.cpu_s, "wall_s": result.wall_s, "answers": result.answers}))
 
 
-def compared(load: Workload, model_folder: str, tasks: Path, runs: int) -> dict[str, Any]:
-    found: dict[str, list[dict[str, Any]]] = {"ours": [], "bare": []}
+def compared(load: Workload, model_folder: str, tasks: Path, runs: int, sides: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     for _ in range(runs):
         for side, results in found.items():
             arguments = ["--child", side, "--workload", load.name, "--model", model_folder, "--tasks", str(tasks)]
@@ -272,12 +272,14 @@ def compared(load: Workload, model_folder: str, tasks: Path, runs: int) -> dict[
                 raise SystemExit(finished.output)
             results.append(json.loads(finished.output.splitlines()[-1]))
     first = {side: results[0]["answers"] for side, results in found.items()}
-    report: dict[str, Any] = {"equal_answers": sum(first["ours"][key] == text for key, text in first["bare"].items())}
+    ours = [side for side in sides if side != "bare"]
+    equal = {side: sum(first[side][key] == text for key, text in first["bare"].items()) for side in ours}
+    report: dict[str, Any] = {"equal_answers": equal}
     for unit in ("cpu_s", "wall_s"):
         medians = {side: statistics.median(result[unit] for result in results) for side, results in found.items()}
         report[unit] = {
             **medians,
-            "bare_over_ours": medians["bare"] / medians["ours"],
+            **{f"bare_over_{side}": medians["bare"] / medians[side] for side in ours},
             "all": {side: [round(result[unit], 3) for result in results] for side, results in found.items()},
         }
     return report
@@ -287,6 +289,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--workload", choices=WORKLOADS, nargs="*", default=list(WORKLOADS))
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--processes", action="store_true", help="also measure preprocess_processes=true")
     parser.add_argument("--child", choices=SIDES)
     parser.add_argument("--model", default="")
     parser.add_argument("--tasks", default="")
@@ -296,12 +299,13 @@ def main() -> None:
         return
     from examples.build_tiny_model import build_tiny_vlm
 
+    sides = [side for side in SIDES if side != "processes" or given.processes]
     report: dict[str, Any] = {"benchmark": "local_models", "samples": DOCUMENTS - FEW, "bar": BAR}
     with tempfile.TemporaryDirectory() as folder:
         model = build_tiny_vlm(Path(folder) / "model", architecture="qwen2_vl")
         for name in given.workload:
             write_tasks(Path(folder) / name, WORKLOADS[name])
-            report[name] = compared(WORKLOADS[name], str(model), Path(folder) / name, given.runs)
+            report[name] = compared(WORKLOADS[name], str(model), Path(folder) / name, given.runs, sides)
     print(json.dumps(report, indent=2))
 
 

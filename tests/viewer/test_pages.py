@@ -176,6 +176,7 @@ def test_keys_move_and_open(report: Path, watched: Watched) -> None:
     painted(page)
     page.keyboard.press("j")
     page.wait_for_selector("text=3 of 30")
+    page.wait_for_selector("h1 >> text=What is 5 and one?")  # the rest of a heading is read from another file
     assert page.inner_text("h1") == "5 What is 5 and one?"
     painted(page)
     page.keyboard.press("u")
