@@ -123,6 +123,10 @@ KINDS = (
     Kind("word errors", "librispeech_test_clean",
          lambda gold: {"gt": f"{gold} and some ten more words that were said aloud", "source": "s", "task": "asr_en",
                        "id": "1"}, _SHORT),
+    Kind("instructions, strict and loose", "ifeval",
+         lambda gold: {"key": 1, "prompt": "Write.", "instruction_id_list": [
+             "length_constraints:number_words", "keywords:existence", "punctuation:no_comma"
+         ], "kwargs": [{"num_words": 40, "relation": "at least"}, {"keywords": ["answer", gold]}, {}]}, _SHORT),
     Kind("number of a solution", "gsm8k",
          lambda gold: {"question": "q", "answer": f"It is so.\n#### {gold}"}, ("12", "350", "7")),
 )  # fmt: skip
