@@ -242,6 +242,7 @@ class Stream:
     def take(self, max_n: int) -> list[Request]:
         """Return 1 to ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
         with self._lock:
+            self._is_async = False
             self._leave_to_threads()
             self._blocked += 1
             if not self._ready:
@@ -268,6 +269,7 @@ class Stream:
         scoring takes.
         """
         with self._lock:
+            self._is_async = False
             self._leave_to_threads()
             self.forms_batches = True
             while not self._has_next(max_n) and self._more_may_come():
@@ -296,13 +298,16 @@ class Stream:
         """``take`` without blocking the event loop. If preparing is quick, it is done here instead of in a thread."""
         loop, self._is_async = asyncio.get_running_loop(), True
         while True:
-            if self._is_inline:
+            is_inline = self._is_inline
+            if is_inline:
                 await asyncio.sleep(0)  # what was taken before is sent first
                 if self._prepare_here(min(max_n, TOGETHER)) and not self._ready:
                     continue  # these were answered already: let the loop do other work before the next ones
             with self._lock:
                 if self._ready or self._ended():
                     return self._pop(max_n)
+                if self._is_inline and not is_inline:
+                    continue  # a thread has just left the work to this loop
                 future: asyncio.Future[None] = loop.create_future()
                 waiter = (loop, future)
                 self._waiters.add(waiter)
@@ -363,6 +368,8 @@ class Stream:
             while self._has_work():
                 if (claimed := self._claim()) is not None:
                     self._finish_timed(claimed)
+                else:
+                    self.wake()  # the event loop may have found the source taken by this thread
         except BaseException as error:  # noqa: BLE001 - a task's code may raise anything; ``take`` re-raises it
             self._fail(error)
 
@@ -419,7 +426,8 @@ class Stream:
         if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
             self._call_help(time.thread_time() - cpu if cpu else wall, wall)
         if self._handover.thread_did(wall) and self._is_async:
-            self._is_inline = True
+            with self._lock:
+                self._is_inline = self._is_async  # unless ``take`` or ``take_full`` has been called since
             self.wake()
 
     def _call_help(self, cpu_s: float, wall_s: float) -> None:

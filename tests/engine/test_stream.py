@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -534,3 +535,29 @@ def test_threads_prepare_for_a_model_that_takes_in_a_thread_after_an_event_loop(
 
     assert len({*asyncio.run(some()), *drain(source)}) == 200
     source.close()
+
+
+def test_threads_prepare_for_a_model_that_takes_whole_batches_after_an_event_loop() -> None:
+    source = stream(requests(200), limits=StreamLimits(max_requests=32))
+
+    async def first() -> Request:
+        (request,) = await source.take_async(1)
+        return request
+
+    def rest() -> list[int]:
+        taken: list[int] = []
+        while batch := source.take_full(8):
+            taken += [request.doc_id for request in batch]
+            for request in batch:
+                source.answered(request.id)
+        return taken
+
+    begun = asyncio.run(first())
+    source.answered(begun.id)
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(rest)
+        try:
+            taken = found.result(timeout=20)
+        finally:
+            source.close()
+    assert [begun.doc_id, *taken] == list(range(200))
