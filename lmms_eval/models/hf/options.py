@@ -310,8 +310,14 @@ def converted(model: str, name: str, value: Any, converter: Converter) -> Any:
     """Convert the value of an argument. Raises ``ModelError`` if it is not valid."""
     try:
         return converter(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{model}: {name}={value!r} is not valid: {error}") from error
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 0:
+        raise ValueError("give a whole number from 0 on")
+    return int(float(value))
 
 
 def _positive_float(value: Any) -> float:
@@ -360,8 +366,8 @@ _CONVERTERS: Mapping[str, Converter] = {
     "dtype": _dtype,
     "frame_rule": _frame_rule,
     "batch_size": lambda value: AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value),
-    "image_cache_mb": lambda value: 0 if str(value) == "0" else positive_int(value),
-    "preprocess_workers": lambda value: 0 if str(value) == "0" else positive_int(value),
+    "image_cache_mb": _count,
+    "preprocess_workers": _count,
     "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),
 }
 """The converter of each field of ``HFOptions``, by its type unless it has its own."""
