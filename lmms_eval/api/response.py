@@ -17,8 +17,7 @@ MOST_TOKENS = 2**53
 """Larger counts are treated as unknown: JSON of most servers cannot hold them as whole numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Token counts of one response; ``None`` if the back end does not report them.
 
     Some servers report fractions, negative or absurd numbers: any count that is not a whole number from 0 is unknown.
@@ -32,7 +31,7 @@ class Usage:
         for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 0 <= value < MOST_TOKENS):
-                object.__setattr__(self, name, _token_count(value))
+                structs.force_setattr(self, name, _token_count(value))
 
     @property
     def is_known(self) -> bool:
@@ -47,8 +46,7 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Thoughts:
+class Thoughts(Struct, frozen=True):
     """Reasoning that a model wrote before its answer; the answer's text does not contain it.
 
     Source: engine rules, section 16.
@@ -78,8 +76,7 @@ def _token_count(value: Any) -> int | None:
     return count if 0 <= count < MOST_TOKENS else None
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseError:
+class ResponseError(Struct, frozen=True):
     """Reason why a request was given up, after all retries."""
 
     kind: ErrorKind
@@ -309,8 +306,7 @@ Part = str | GeneratedImage
 """A piece of an interleaved answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A model's answer to one request, or an error.
 
     Exactly one of these is set: ``text`` (generation), ``rounds`` (a legacy multi-round call), ``loglikelihood``

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.generation import LENGTHS, MOST, RequestLimits
 from lmms_eval.api.judging import JudgeQuestion, Verdict
@@ -113,8 +110,7 @@ OutputType = Literal[
 _RETRY = "~"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One request to a model.
 
     ``build_messages`` renders the conversation and opens its media, each time it is called. ``Model.prepare`` sets
@@ -193,10 +189,10 @@ class Request:
         return {**self.generation, "until": [self.implied_stop]}
 
     def with_payload(self, payload: Any, payload_bytes: int) -> Request:
-        return _changed(self, payload=payload, payload_bytes=payload_bytes)
+        return structs.replace(self, payload=payload, payload_bytes=payload_bytes)
 
     def with_messages(self, build_messages: Callable[[], ChatMessages]) -> Request:
-        return _changed(self, build_messages=build_messages)
+        return structs.replace(self, build_messages=build_messages)
 
     def with_more_tokens(self, limit: str) -> Request:
         """Return this request with another token limit: a number, or ``max`` for as many as the model can generate.
@@ -205,26 +201,11 @@ class Request:
         """
         generation = {name: value for name, value in self.generation.items() if name not in LENGTHS}
         generation["max_new_tokens"] = limit if limit == MOST else int(limit)
-        return _changed(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
+        return structs.replace(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
 
     def free(self) -> None:
         """Drop the payload once the answer is recorded: back ends may hold a reference to the request for longer."""
-        object.__setattr__(self, "payload", None)
-
-
-_NAMES = tuple(Request.__dataclass_fields__)
-_values = attrgetter(*_NAMES)
-_SETTERS = [vars(Request)[name].__set__ for name in _NAMES]
-
-
-def _changed(request: Request, **changes: Any) -> Request:
-    """Return a copy like ``dataclasses.replace``, in an eighth of its time: every request is copied twice."""
-    made = object.__new__(Request)
-    for set_field, value in zip(_SETTERS, _values(request), strict=True):
-        set_field(made, value)
-    for name, value in changes.items():
-        object.__setattr__(made, name, value)
-    return made
+        structs.force_setattr(self, "payload", None)
 
 
 def first_asking(request_id: str) -> str:
@@ -311,10 +292,10 @@ class TaskOptions(Struct, frozen=True):
     """The model takes chat messages (else the simple interface)."""
     legacy: bool = False
     """The model is a class plugin."""
-    model_args: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    model_args: Mapping[str, Any] = field(default_factory=dict)
     """The arguments of the model in ``MODEL_FACTS``, for tasks that make their documents for a model."""
-    gen_kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    task_kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    task_kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Settings that override ``lmms_eval_specific_kwargs`` of every task."""
     num_fewshot: int | None = None
     repeats: int | None = None
@@ -338,7 +319,7 @@ class TaskOptions(Struct, frozen=True):
     trust_remote_code: bool = False
     allow_unsafe_code: bool = False
     """Programs written by the model are run even without a sandbox."""
-    run_options: Mapping[str, str] = msgspec.field(default_factory=dict)
+    run_options: Mapping[str, str] = field(default_factory=dict)
     """The given options of the run that tasks may request by name (``run_options`` in their YAML)."""
     question_frame: tuple[str, str] = ("", "")
     """Texts before and after each question, in addition to those of the task (``--prompt_variants``)."""
@@ -385,8 +366,7 @@ class MetricDefinition(Struct, frozen=True):
     """Filter pipelines that have the metric; empty: all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The complete answer of a model to one (document, repeat).
 
     ``value`` is a text, a list of rounds (multi-round), or a list with a ``(value, is_greedy)`` pair per choice (log
@@ -453,8 +433,7 @@ ReportFunction = Callable[[Mapping[str, TaskNumbers], Path | None], BenchmarkRep
 write no files)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """Size and seed of a random sample of the split, which is the same on every machine."""
 
     size: int
@@ -600,7 +579,7 @@ class GroupMetric(Struct, frozen=True):
     weight_by_size: bool = False
     filters: tuple[str, ...] = ("none",)
     """Names of filter pipelines; empty: all through which a leaf task has the metric."""
-    of: Mapping[str, str] = msgspec.field(default_factory=dict)
+    of: Mapping[str, str] = field(default_factory=dict)
     """``metric,filter`` of each leaf task, rescaled from its range to 0 to 100; empty: ``metric`` of all leaves that
     have it, unscaled."""
 

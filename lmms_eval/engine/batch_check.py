@@ -9,10 +9,11 @@ import math
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.model import Model

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Protocol, TypeAlias
 
@@ -106,7 +105,7 @@ class Transcript(Struct):
             messages = []
         if not messages and attempts == 1:
             return answer
-        return replace(answer, messages=tuple(messages), attempts=attempts)
+        return structs.replace(answer, messages=tuple(messages), attempts=attempts)
 
     def _settle(self) -> None:
         for request, response in self._taken:
@@ -454,7 +453,7 @@ class _DocumentConversation:
         elif self._requests:
             self.transcript.take(self._requests, responses)
         failed = self._failed(f"{error.kind}: {error.message}")
-        self._documents.finish(self, replace(failed, media=self.transcript.media))
+        self._documents.finish(self, structs.replace(failed, media=self.transcript.media))
 
     def accepts(self, response: Response) -> bool:
         return response.error is None
@@ -474,7 +473,7 @@ class _DocumentConversation:
         found = {first_asking(response.request_id): response for response in further}
         responses, self._cut = self._cut, ()
         return [
-            replace(later, request_id=first.request_id, attempts=first.attempts + later.attempts)
+            structs.replace(later, request_id=first.request_id, attempts=first.attempts + later.attempts)
             if (later := found.get(first.request_id)) is not None
             else first
             for first in responses

@@ -267,9 +267,11 @@ class Drive:
         conversation = self._conversations.of(response.request_id)
         response = thoughts_apart(well_typed(response), conversation.thought_tags)
         if sent := self._sent.pop(response.request_id, None):
-            response = replace(response, media=sent if response.sight is None else response.sight.of(sent), sight=None)
+            response = structs.replace(
+                response, media=sent if response.sight is None else response.sight.of(sent), sight=None
+            )
         if messages := self._messages.pop(response.request_id, None):
-            response = replace(response, messages=messages)
+            response = structs.replace(response, messages=messages)
         prompt = self._prompts.pop(response.request_id, "")
         kept = self._journal.keep(response, prompt)
         with self._lock:
@@ -314,9 +316,9 @@ class Drive:
                 # Recorded like any other response, but not counted as asked.
                 cached, prompt = hit
                 if self._keeper is not None:
-                    cached = replace(cached, media=self._kept_of_cached(cached, rendering, self._keeper))
+                    cached = structs.replace(cached, media=self._kept_of_cached(cached, rendering, self._keeper))
                 messages, fingerprint = rendering.of_cached(cached, prompt)
-                cached = replace(thoughts_apart(cached, conversation.thought_tags), messages=messages)
+                cached = structs.replace(thoughts_apart(cached, conversation.thought_tags), messages=messages)
                 self._pass_on(self._journal.keep(cached, fingerprint))
                 return None
             self._keys[request.id] = key
@@ -332,7 +334,7 @@ class Drive:
         if sent:
             self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
-        object.__setattr__(prepared, "build_messages", request.build_messages)  # of our own copy, not a further one
+        structs.force_setattr(prepared, "build_messages", request.build_messages)  # of our own copy, not a further one
         return prepared
 
     def _given(self, request: Request, rendering: _Rendering, keeper: MediaKeeper) -> Sequence[SentMedia]:

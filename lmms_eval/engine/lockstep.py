@@ -12,11 +12,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.api.task import Task

@@ -70,7 +70,7 @@ class ImageFolder:
         messages = tuple(
             mapped_pictures(message, lambda image: replace(image, data=None)) for message in response.tool_messages
         )
-        return replace(response, parts=self.located(response.parts), tool_messages=messages)
+        return structs.replace(response, parts=self.located(response.parts), tool_messages=messages)
 
     def located(self, parts: Iterable[Part]) -> tuple[Part, ...]:
         """Return the parts with the paths of the pictures instead of their bytes."""
@@ -300,7 +300,7 @@ def well_typed(response: Response) -> Response:
         if not isinstance(value, str):
             message = f"the model returned {type(value).__name__} where a text belongs"
             return Response.failure(response.request_id, "malformed", message)
-    return replace(response, **changes) if changes else response
+    return structs.replace(response, **changes) if changes else response
 
 
 _counts_of = attrgetter("input_tokens", "output_tokens", "reasoning_tokens")
@@ -504,7 +504,7 @@ def without_cut_thought(answer: Answer) -> Answer:
     """Turn the text of a truncated answer without tags into an unfinished thought that the chat template opened."""
     if answer.finish_reason != "length" or not isinstance(answer.value, str) or any(answer.thoughts):
         return answer
-    return replace(answer, value="", thoughts=(Thoughts(answer.value, is_finished=False),))
+    return structs.replace(answer, value="", thoughts=(Thoughts(answer.value, is_finished=False),))
 
 
 def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:

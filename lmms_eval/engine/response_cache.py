@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 from loguru import logger
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import GeneratedImage, Request, Response
@@ -401,7 +401,7 @@ class ResponseCache:
         """Store a response unless it is an error or blank."""
         if not is_good(response):
             return
-        kept = replace(
+        kept = structs.replace(
             response, request_id="", latency=None, ttft=None, tokens_per_second=None, attempts=1, batch=(), messages=(),
             is_cached=False, media=tuple(replace(one, stored=(), not_stored="") for one in response.media),
         )  # fmt: skip
@@ -445,7 +445,7 @@ def with_images(response: Response, data: Mapping[str, bytes]) -> Response:
 
     parts = tuple(part if isinstance(part, str) else whole(part) for part in response.parts)
     messages = tuple(mapped_pictures(message, whole) for message in response.tool_messages)
-    return replace(response, parts=parts, tool_messages=messages)
+    return structs.replace(response, parts=parts, tool_messages=messages)
 
 
 def is_good(response: Response) -> bool:

@@ -10,9 +10,10 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.records import ResponseLine, ScoreRecord

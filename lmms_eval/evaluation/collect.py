@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from msgspec import Struct, structs
-from msgspec.structs import replace
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import MODEL_FACTS, Selection, Task, TaskOptions
@@ -147,7 +146,9 @@ def without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
     gone = set(absent)
     groups = list(selection.groups)
     while True:
-        kept = [replace(one, children=tuple(child for child in one.children if child not in gone)) for one in groups]
+        kept = [
+            structs.replace(one, children=tuple(child for child in one.children if child not in gone)) for one in groups
+        ]
         empty = {group.name for group in kept if not group.children}
         groups = [group for group in kept if group.children]
         if not empty:

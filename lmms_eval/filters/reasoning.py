@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.api.response import Response, Thoughts
 from lmms_eval.errors import UsageError

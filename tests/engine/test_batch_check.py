@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.task import Selection
@@ -89,7 +91,7 @@ def test_answers_that_depended_on_their_batch_are_listed_and_nothing_else_change
 def test_those_with_others_in_their_batch_come_first_and_all_are_spread(tmp_path: Path) -> None:
     def sometimes(request: Request, batch: list[Request]) -> Response:
         shared = tuple(item.id for item in batch) if request.doc_id in (3, 7) else ()
-        return replace(right_answer(request), batch=shared)
+        return structs.replace(right_answer(request), batch=shared)
 
     model = Batching(sometimes)
     check = checked(run(tmp_path, model, 4))
@@ -168,7 +170,7 @@ def test_pictures_are_compared_by_content() -> None:
     def drawn(data: bytes) -> Response:
         return Response.interleaved("r", ["see", GeneratedImage.from_bytes(data, "image/png")])
 
-    kept = replace(drawn(b"a"), parts=("see", replace(drawn(b"a").parts[1], data=None, path="somewhere")))  # type: ignore[type-var]
+    kept = structs.replace(drawn(b"a"), parts=("see", replace(drawn(b"a").parts[1], data=None, path="somewhere")))  # type: ignore[type-var]
     assert is_same(kept, drawn(b"a")) and not is_same(kept, drawn(b"b"))
 
 

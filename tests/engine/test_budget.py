@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, Response, SentMedia, Usage
 from lmms_eval.engine.records import RunSpending

@@ -5,12 +5,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loguru import logger
+from msgspec.structs import replace
 from PIL import Image
 
 from lmms_eval.api.generation import RequestLimits

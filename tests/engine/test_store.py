@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import random
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import orjson
 import pytest
 from loguru import logger
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Response, ResponseError, Thoughts, Usage
 from lmms_eval.api.task import Answer, PipelineScore

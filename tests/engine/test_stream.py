@@ -7,9 +7,9 @@ import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Request
 from lmms_eval.engine import stage

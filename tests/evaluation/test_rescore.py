@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.registry import ModelManifest
 from lmms_eval.api.request import Request, Response, Usage

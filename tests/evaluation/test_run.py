@@ -4,11 +4,11 @@ import json
 import os
 import random
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.errors import DataError, RunLockedError, UsageError

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms

@@ -52,6 +52,5 @@ def test_only_gold_answers_look_at_the_prompt(arguments: dict[str, Any], opens: 
         built.append(1)
         return shown()
 
-    object.__setattr__(request, "build_messages", build)
-    Baseline(**arguments).prepare(request)
+    Baseline(**arguments).prepare(request.with_messages(build))
     assert bool(built) is opens

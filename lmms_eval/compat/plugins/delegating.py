@@ -8,9 +8,11 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, TypeVar, cast
+
+from msgspec.structs import replace
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.messages import ChatMessages, build_user_turn

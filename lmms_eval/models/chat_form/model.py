@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct, field, structs
@@ -194,7 +193,7 @@ class CheckpointModel(Model):
         known = [self.form.tokenizer.decode(ids, skip_special_tokens=False) for ids in watch.prompt_ends[: len(jobs)]]
         ends = [*known, *[""] * (len(jobs) - len(known))]
         return [
-            replace(self._response(job, text, row, end), batch=shared)
+            structs.replace(self._response(job, text, row, end), batch=shared)
             for job, text, row, end in zip(jobs, answers, rows, ends, strict=True)
         ]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.request import ErrorKind, Response
 from lmms_eval.errors import ModelError

@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -327,11 +326,11 @@ class HuggingFace(LocalModel):
         """Keep the response to a window; return that to its text with the last one."""
         name, *together = (part.rpartition(_WINDOW)[0] for part in (response.request_id, *response.batch))
         text = self._texts[name]
-        text.responses.append(replace(response, batch=tuple(together)))
+        text.responses.append(structs.replace(response, batch=tuple(together)))
         if len(text.responses) < text.windows:
             return None
         del self._texts[name]
-        return replace(summed(name, text.responses), latency=perf_counter() - text.started)
+        return structs.replace(summed(name, text.responses), latency=perf_counter() - text.started)
 
     def _jobs(self, request: Request) -> Sequence[PreparedRequest] | Response:
         """Return the jobs of a request: one, or one for each window over a text."""
@@ -347,7 +346,7 @@ class HuggingFace(LocalModel):
         self._texts[request.id] = _Text(len(windows), perf_counter())
         share = request.payload_bytes // len(windows)
         names = [f"{request.id}{_WINDOW}{number}" for number in range(len(windows))]
-        parts = [replace(request, id=name, payload_bytes=share) for name in names]
+        parts = [structs.replace(request, id=name, payload_bytes=share) for name in names]
         return [
             PreparedRequest(part, request.payload, None, window) for part, window in zip(parts, windows, strict=True)
         ]

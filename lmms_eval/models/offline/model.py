@@ -11,7 +11,6 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -359,7 +358,7 @@ class OfflineModel(Model):
             ) from error
         except self._engine.refusals as error:
             return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
-        return replace(response, latency=perf_counter() - started)
+        return structs.replace(response, latency=perf_counter() - started)
 
     async def _scored(self, prompt: EnginePrompt, request_id: str) -> Response:
         scored = await self._loop.call(self._engine.score(prompt, request_id))

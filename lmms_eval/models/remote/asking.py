@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -423,7 +422,7 @@ def _usage(request: Request, reply: Reply) -> Usage | None:
         return reply.usage
     thoughts = ReadingRules.of(request, "").read(reply.text).thoughts
     has_thoughts = bool(reply.reasoning.strip() or (thoughts is not None and thoughts.text.strip()))
-    return replace(reply.usage, reasoning_tokens=None) if has_thoughts else reply.usage
+    return structs.replace(reply.usage, reasoning_tokens=None) if has_thoughts else reply.usage
 
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
@@ -435,10 +434,10 @@ def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -
     if not written.ended_by:
         ended_by = "" if reply.finish_reason not in ("stop", None) or not stops.any_sent else reply.ended_by
         ended_by = "" if ended_by and ended_by not in stops.active else ended_by
-        return replace(response, stops=stops.active, ended_by=ended_by)
+        return structs.replace(response, stops=stops.active, ended_by=ended_by)
     end = len(written.reasoning) + len(written.answer)
     parts = cut_parts(reply.parts, end)
-    return replace(
+    return structs.replace(
         response,
         text=reply.text[:end],
         parts=parts if any(isinstance(part, GeneratedImage) for part in parts) else (),

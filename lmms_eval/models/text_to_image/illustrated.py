@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import orjson
+from msgspec import structs
 
 from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.interleaved import generated_image
@@ -317,7 +318,7 @@ class IllustratedModel(Model):
         except DrawingError as error:
             return Response.failure(response.request_id, error.kind, str(error), response.attempts)
         parts: tuple[Part, ...] = tuple(piece if isinstance(piece, str) else next(pictures) for piece in pieces)
-        return replace(response, text="".join(part for part in parts if isinstance(part, str)), parts=parts)
+        return structs.replace(response, text="".join(part for part in parts if isinstance(part, str)), parts=parts)
 
     def generation_options(self) -> TakenOptions | None:
         return self._inner.generation_options()

@@ -8,7 +8,6 @@ import importlib.util
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -331,7 +330,7 @@ class ToolRounds(RequestExchange):
         if not self._messages:
             return response
         usage = response.usage if response.error is not None else _sum(self._usage)
-        return replace(response, usage=usage, tool_messages=tuple(self._messages))
+        return structs.replace(response, usage=usage, tool_messages=tuple(self._messages))
 
     async def _results(self, calls: Sequence[ToolCall], pictures: Sequence[str | None]) -> list[ToolResult]:
         limit = self._toolbox.limits.calls

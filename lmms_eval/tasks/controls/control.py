@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages, visual_to_content

@@ -441,15 +441,16 @@ class Documents(Sequence[Mapping[str, Any]]):
     def _copy(self, index: int, columns: tuple[str, ...]) -> Document:
         """Return all columns, or those without media, as copies that the reader may change."""
         number, row = self._row(index)
-        values = dict(row.values)
+        made = Document(row.values)
         for name in row.nested:
             try:
-                values[name] = msgspec.to_builtins(values[name], builtin_types=_UNCHANGEABLE)
+                made[name] = msgspec.to_builtins(row.values[name], builtin_types=_UNCHANGEABLE)
             except TypeError:  # a value of another type, such as an array
-                values[name] = _copied(values[name])
+                made[name] = _copied(row.values[name])
         if len(columns) > len(self.text_columns):
-            values = self._with_media(number, values)
-        made = self._undecoded(number, values) if self._decoded else Document(values)
+            made = self._undecoded(number, self._with_media(number, made))
+        elif self._decoded:
+            made = self._undecoded(number, made)
         made.parsed = row.parsed
         return made
 

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,8 @@ class RequestSettings:
         is_repeatable = seeding.prompt is nullcontext and not self.documents.media_columns
         self.asks_context = text_alone and is_repeatable and self.config.doc_to_messages is None
         """Whether the context of a first request is exactly the text of its messages, which is not rendered again."""
+        self.asks_text_alone = self.asks_context and self.config.doc_to_visual is None
+        """Whether that text is also all that the messages contain."""
         self.implied_stop = implied_stop(self.config, generation)
         self.sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
         """The generation options of each request."""
@@ -96,6 +98,8 @@ class MessageBuilder(Struct, frozen=True):
 
     def turns(self, doc: Mapping[str, Any] | None = None) -> list[Turn]:
         """Return the messages as plain mappings. A plugin may pass its own copy of the document as ``doc``."""
+        if self.question is not None and doc is None and self.requests.asks_text_alone:
+            return build_user_turn((), self.question)
         with self.requests.seeding.prompt(self.doc_id):
             full = self.requests.documents[self.doc_id] if doc is None else doc
             prompts, builder = self.requests.prompts, self.requests.builder
@@ -235,7 +239,7 @@ class PluginRoundsExchange(SingleExchange):
         rounds = [split_thoughts(text, THOUGHT_TAGS if tags is None else tags) for text in response.rounds]
         made = self._answer([answer for _, answer in rounds])
         thoughts = tuple(thoughts for thoughts, _ in rounds)
-        return replace(made, thoughts=thoughts) if any(thoughts) else made
+        return structs.replace(made, thoughts=thoughts) if any(thoughts) else made
 
 
 class RoundsExchange(TaskExchange):
@@ -527,7 +531,7 @@ class VisualCotExchange(TaskExchange):
         """Make the request without the options that control the exchange."""
         made = self._request(ask)
         options = {key: value for key, value in made.generation.items() if key not in (_DRAWS, _INTERLEAVES)}
-        return replace(made, generation={**options, _DRAWS: True} if draws else options)
+        return structs.replace(made, generation={**options, _DRAWS: True} if draws else options)
 
 
 def _shown(prompts: Prompts, text: str, picture: GeneratedImage | None, doc: Mapping[str, Any]) -> list[Turn]:

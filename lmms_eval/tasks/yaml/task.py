@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
@@ -532,7 +531,7 @@ class YamlTask(FamilyInterface, Task):
 
         tags = THOUGHT_TAGS if self.thought_tags is None else self.thought_tags
         return [
-            replace(one, value=with_letters(one.value, labels, tags)) if type(one.value) is str else one
+            structs.replace(one, value=with_letters(one.value, labels, tags)) if type(one.value) is str else one
             for one in answers
         ]
 

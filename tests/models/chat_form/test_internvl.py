@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.generation import RequestLimits
 from lmms_eval.errors import MediaError

@@ -1,8 +1,7 @@
 """What a checkpoint's ``chat`` does not tell, by its ``generate``: ends, tokens, opened thoughts."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.models.hf.support import answers, converse
 from tests.models.scripted import save_tokenizer

@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import av
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.generation import RequestLimits
 from lmms_eval.errors import FunctionError, MediaError, ModelError

@@ -2,11 +2,11 @@ import random
 import threading
 import time
 from collections import deque
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.models.hf.batching import RefusedError, Shape

@@ -1,7 +1,7 @@
 import shutil
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.errors import ModelError
 

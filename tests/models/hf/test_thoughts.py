@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.filters.reasoning import thoughts_apart
 from tests.models.scripted import CHAT, THINKS, save_model, scripted

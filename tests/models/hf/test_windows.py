@@ -1,9 +1,8 @@
 """Likelihoods of whole texts, against a forward pass for each token."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from msgspec.structs import replace
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
 from lmms_eval.models.hf.model import HuggingFace

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from examples.build_tiny_model import build_tiny_vlm
 from lmms_eval.errors import ModelError

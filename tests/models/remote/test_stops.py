@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.remote import stops as module
