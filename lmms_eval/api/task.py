@@ -26,6 +26,8 @@ from lmms_eval.utils.numbers import ScoreRange
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
     from lmms_eval.utils.prompt_variants import PromptVariant
+else:  # ``inspect.signature`` of a Struct evaluates its annotations; the module takes long to import
+    ChatMessages = Any
 
 
 class ConfigurableTask:
