@@ -157,7 +157,7 @@ class PlainSource:
         return PlainCells(self._kinds[name], [self._rows[index][name] for index in indices])
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
-        return [[] for _ in indices]
+        return [[] for _ in self.cells(name, indices).values]
 
     def identity(self) -> str:
         return file_identity(self.files)
