@@ -4,7 +4,8 @@
 
 Each command runs in a separate process, once to warm the file cache, then ``--runs`` times; the median is reported,
 and its ratio to the bare interpreter's start. ``first request`` is the time until a run of a text task with ``openai``
-connects to its server, with the numbers of modules that are imported by then. ``--packs FOLDER`` measures the commands
+connects to its server, with the numbers of modules that are imported by then; ``scripts`` that until each stand-alone
+script of a benchmark opens the first file that it is given. ``--packs FOLDER`` measures the commands
 with these packs too (``docs/packs.md``), alternating with the runs without packs.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -36,19 +38,51 @@ TASK = (
     "doc_to_text: '{{q}}'\ndoc_to_target: a\nmetric_list: [{metric: exact_match}]\n"
 )
 WITH_PACKS = ("--help", "tasks list", "a run of one task")
-AT_FIRST_REQUEST = """
+UNTIL = """
 import os, runpy, sys, time
-def note(event, _arguments, seen=[]):
-    if event == "socket.connect" and not seen:
+given = os.environ.get("STARTUP_INPUTS")
+def is_it(event, arguments):
+    if given is None:
+        return event == "socket.connect"
+    return event == "open" and str(arguments[0]).startswith(given)
+def note(event, arguments, seen=[]):
+    if not seen and is_it(event, arguments):
         seen.append(event)
         ours = sum(name.partition(".")[0] == "lmms_eval" for name in sys.modules)
         with open(os.environ["STARTUP_NOTE"], "w") as file:
             file.write(f"{time.time()} {time.process_time()} {ours} {len(sys.modules)}")
 sys.addaudithook(note)
-sys.argv[0] = "lmms_eval"
-runpy.run_module("lmms_eval", run_name="__main__", alter_sys=True)
+del sys.argv[0]
+if os.path.isfile(sys.argv[0]):
+    sys.path.insert(0, os.path.dirname(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+else:
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
-BARS_S = {"--help": 0.05, "tasks list": 0.2, "tasks list, with packs": 0.6, "first request": 0.45}
+"""Runs a module or a script, and notes when it first connects or, with ``STARTUP_INPUTS``, opens a file below it."""
+SCRIPTS = {
+    "megabench/evaluator.py": (
+        "--subset_name demo --submission_file {in}/submissions/megabench_demo_all_query_responses.json "
+        "--output_file {in}/scores/megabench_demo_data_with_scores.json --force"
+    ),
+    "megabench/breakdown/derive_breakdown_results.py": "--input_dir {in}/scores",
+    "milebench/evaluate.py": "--data-dir {in}/data --dataset WebQA --result-dir {in}/milebench_demo/baseline",
+    "milebench/score.py": "--result-dir {in}/milebench_demo --models baseline",
+    "milebench/combine_images.py": "--data_dir {in}/data --dataset_name WebQA --max_img_num 1",
+    "mmie/main.py": (
+        "--input_dir {in}/submissions --input_file mmie_demo_to_evaluate.json --data_root {tasks}/mmie/demo "
+        "--output_dir {in}/judged --output_file result.json --judge_model stub --judge_base_url {url} --force"
+    ),
+    "mmie/compare.py": "{in}/submissions/mmie_demo_scores.csv {in}/submissions/mmie_demo_scores.csv",
+    "general_bench/register.py": "-d {in}/general_bench/baseline -m NAME -o {in}/outcome",
+    "general_bench/ranker.py": "-p {in}/outcome/NAME_result.xlsx -m NAME",
+}
+"""Scripts below the tasks' folder, with arguments; each may read what the ones before it wrote."""
+DEMOS = "megabench_demo,milebench_demo,mmie_demo,general_bench_demo"
+ALLOWED_EXIT_CODES = (0, 2, 3)
+"""2 and 3: the demonstrations lack tasks of the whole benchmark, and this machine may lack a metric's data."""
+TASKS = Path(__file__).parents[1] / "lmms_eval" / "tasks"
+BARS_S = {"--help": 0.05, "tasks list": 0.2, "tasks list, with packs": 0.6, "first request": 0.45, "scripts": 0.3}
 MOST_MODULES = 150
 """Most modules of the package at the first request."""
 MORE_WITH_PACKS_S = {"--help": 0.01, "a run of one task": 0.01}
@@ -65,6 +99,7 @@ def main() -> None:
         Path(folder, "rows.jsonl").write_text('{"q": "1 + 1", "a": "2"}\n', encoding="utf-8")
         numbers = measured({**COMMANDS, "a run of one task": [*RUN, folder]}, given.runs, given.packs)
     numbers["first request"] = first_request(given.runs)
+    numbers |= scripts(given.runs)
     for entry in numbers.values():
         entry["ratio_to_python"] = entry["wall_s"] / numbers["python"]["wall_s"]
     more = {
@@ -96,20 +131,50 @@ def measured(commands: Mapping[str, Sequence[str]], runs: int, packs: str) -> di
 
 def first_request(runs: int) -> dict[str, float]:
     """Return the medians at the first connection of a run of a text task, and the numbers of imported modules."""
-    noted: list[list[float]] = []
+    noted: list[Sequence[float]] = []
     with tempfile.TemporaryDirectory() as folder, StubServer() as server:
-        task, note = text_task(Path(folder, "tasks"), 3), Path(folder, "note")
+        task = text_task(Path(folder, "tasks"), 3)
         for number in range(runs + 1):
             words = [
-                *("--model", "openai", "--model_args", f"model=stub,base_url={server.url}", "--tasks", task),
-                *("--include_path", f"{folder}/tasks", "--output_path", f"{folder}/{number}"),
+                *("lmms_eval", "--model", "openai", "--model_args", f"model=stub,base_url={server.url}"),
+                *("--tasks", task, "--include_path", f"{folder}/tasks", "--output_path", f"{folder}/{number}"),
             ]
-            environment = {"LMMS_EVAL_PACKS": "/nowhere", "STARTUP_NOTE": str(note)}
-            ended = run_child(["-c", AT_FIRST_REQUEST, *words], environment)
-            if ended.exit_code:
-                raise SystemExit(f"the run ended with code {ended.exit_code}: {ended.output}")
-            at, cpu_s, ours, modules = map(float, note.read_text().split())
-            noted.append([at - ended.started_at, cpu_s, ours, modules])
+            noted.append(begun(words, Path(folder), {}))
+    return medians(noted)
+
+
+def scripts(runs: int) -> dict[str, dict[str, float]]:
+    """Return the medians at the first opened input of each stand-alone script."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, StubServer() as server:
+        inputs = Path(folder, "inputs")
+        words = ["--model", "baseline", "--model_args", "strategy=gold", "--tasks", DEMOS, "--output_path", str(inputs)]
+        if (ended := run_child(["-m", "lmms_eval", *words])).exit_code not in ALLOWED_EXIT_CODES:
+            raise SystemExit(f"the run ended with code {ended.exit_code}: {ended.output}")
+        shutil.copytree(TASKS / "milebench" / "demo", inputs / "data")
+        for name, arguments in SCRIPTS.items():
+            stated = arguments.format(**{"in": inputs, "tasks": TASKS, "url": server.url})
+            noted = [
+                begun([str(TASKS / name), *stated.split()], Path(folder), {"STARTUP_INPUTS": str(inputs)})
+                for _ in range(runs + 1)
+            ]
+            found[f"script {name}"] = medians(noted)
+    return found
+
+
+def begun(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Sequence[float]:
+    """Run a module or script, and return the figures that it notes (see ``UNTIL``)."""
+    note = folder / "note"
+    note.unlink(missing_ok=True)
+    ended = run_child(["-c", UNTIL, *words], {"LMMS_EVAL_PACKS": "/nowhere", "STARTUP_NOTE": str(note), **environment})
+    if ended.exit_code not in ALLOWED_EXIT_CODES or not note.exists():
+        raise SystemExit(f"{words[0]} ended with code {ended.exit_code}: {ended.output}")
+    at, *others = map(float, note.read_text().split())
+    return [at - ended.started_at, *others]
+
+
+def medians(noted: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Return the medians of what was noted, without the first time."""
     names = ("wall_s", "cpu_s", "modules", "all_modules")
     return {name: statistics.median(values) for name, values in zip(names, zip(*noted[1:], strict=True), strict=True)}
 

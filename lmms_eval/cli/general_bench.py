@@ -358,7 +358,8 @@ def rank(words: Sequence[str]) -> int:
     scope = paper.find_scope(given.scope)
     if given.profile == "reference" and (scope.name != "A" or given.wer_unit != "fraction"):
         raise UsageError("profile reference has neither scopes nor units; leave out --scope and --wer_unit")
-    _load_openpyxl()
+    if given.sota or given.path.suffix.lower() == ".xlsx":
+        _load_openpyxl()
     table = tables.read_result_table(given.path, given.model)
     specialists: Table | None = tables.read_workbook(given.sota) if given.sota else None
     if given.profile == "reference":

@@ -34,10 +34,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def judge(words: Sequence[str]) -> int:
     """Judge a file of answers and return the exit code."""
-    from lmms_eval.judges import open_judge
-
     given = parser().parse_args(list(words))
-    return judge_file(given, lambda: open_judge(judge_options(given)))
+
+    def open_it() -> Judge:
+        from lmms_eval.judges import open_judge
+
+        return open_judge(judge_options(given))
+
+    return judge_file(given, open_it)
 
 
 def parser() -> CommandParser:
@@ -137,7 +141,6 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
         ModelError: the judge cannot be built.
     """
     from lmms_eval.storage.atomic import read_json
-    from lmms_eval.tasks.mmie.judge_file import FileJudging
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
     from lmms_eval.tasks.mmie.standalone import read_input
     from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
@@ -153,6 +156,8 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     for sample in data.everyone():
         for name in sample.view.missing:
             emit(f"{name} not found!")
+    from lmms_eval.tasks.mmie.judge_file import FileJudging  # it imports what asks models
+
     judging = FileJudging(data, prompts, Path(given.output_dir, given.output_name), given.save_step)
     summary, judge = judging.finish(open_it, given.judge_retries, given.force)
     _show_scores(given, summary, judge, prompts)

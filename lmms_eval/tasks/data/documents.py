@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from lmms_eval.media.policy import MediaPolicy
-    from lmms_eval.tasks.data.sizes import Item
+    from lmms_eval.tasks.data.sizes import Cells, Item
 
 
 Features = Mapping[str, Any]
@@ -275,7 +275,7 @@ class RowSource(Protocol):
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
         """Return the stored values of some columns."""
 
-    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+    def cells(self, name: str, indices: Sequence[int]) -> Cells:
         """Return some cells of a column without media."""
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:

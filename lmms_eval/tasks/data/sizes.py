@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,6 +16,23 @@ Item = float | str | None
 """One medium: its size in bytes, its path or URL, or ``None`` if unknown."""
 _TINY_BYTES = 64
 """A column with a smaller mean holds paths, not contents."""
+
+
+class PlainCells(Struct, frozen=True):
+    """Cells of a column as Python's values, for rows that were read without Arrow."""
+
+    kind: type
+    """``str``, ``int``, ``bool``, or ``list`` of texts; any cell may be ``None``."""
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_pylist(self) -> list[Any]:
+        return self.values
+
+
+Cells: TypeAlias = "pa.ChunkedArray | PlainCells"
 
 
 def cells(column: pa.ChunkedArray, indices: Sequence[int]) -> pa.ChunkedArray:
@@ -39,13 +58,37 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def text_lengths(column: pa.ChunkedArray) -> list[int]:
+def has_texts(column: Cells) -> bool:
+    """Return whether the cells of a column are texts."""
+    return column.kind is str if isinstance(column, PlainCells) else is_text(column.type)
+
+
+def has_lists(column: Cells) -> bool:
+    """Return whether the cells of a column are lists."""
+    return column.kind is list if isinstance(column, PlainCells) else is_list(column.type)
+
+
+def has_text_lists(column: Cells) -> bool:
+    """Return whether the cells of a column are lists of texts."""
+    return has_lists(column) and (isinstance(column, PlainCells) or is_text(column.type.value_type))
+
+
+def value_of(column: Cells, row: int) -> Any:
+    """Return a cell as a value of Python."""
+    return column.values[row] if isinstance(column, PlainCells) else column[row].as_py()
+
+
+def text_lengths(column: Cells) -> list[int]:
     """Return the bytes of each cell of a text column."""
+    if isinstance(column, PlainCells):
+        return [len((value or "").encode()) for value in column.values]
     return [length or 0 for chunk in column.chunks for length in _lengths(chunk)]
 
 
-def list_lengths(column: pa.ChunkedArray) -> list[int]:
+def list_lengths(column: Cells) -> list[int]:
     """Return the number of elements of each cell of a list column."""
+    if isinstance(column, PlainCells):
+        return [len(value or ()) for value in column.values]
     return [length or 0 for chunk in column.chunks for length in _lengths(chunk)]
 
 

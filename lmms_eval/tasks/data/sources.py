@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data.documents import Documents, RowSource, features_of, is_media
-from lmms_eval.tasks.data.sizes import Item, cells, mean_media, stored_media
+from lmms_eval.tasks.data.sizes import Cells, Item, PlainCells, cells, mean_media, stored_media
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,6 +128,52 @@ class TableSource:
         from lmms_eval.tasks.data.hub import dataset_of_table
 
         return dataset_of_table(self.table, self.features)
+
+
+class PlainSource:
+    """Rows of a small file of JSON, as Python reads it: Arrow would read the same (see ``plain_kinds``).
+
+    Args:
+        rows: the rows; all have the same keys in the same order.
+        kinds: types of the columns, as in ``PlainCells``.
+        files: the file.
+    """
+
+    features: Mapping[str, Any] = {}
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type], files: Sequence[Path]) -> None:
+        self._rows, self._kinds, self.files = rows, kinds, tuple(files)
+        self.columns = tuple(kinds)
+        self.where = ", ".join(str(file) for file in files)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        row = self._rows[index]
+        return {name: list(row[name]) if type(row[name]) is list else row[name] for name in columns}
+
+    def cells(self, name: str, indices: Sequence[int]) -> PlainCells:
+        return PlainCells(self._kinds[name], [self._rows[index][name] for index in indices])
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return [[] for _ in self.cells(name, indices).values]
+
+    def identity(self) -> str:
+        return file_identity(self.files)
+
+    def table(self) -> pa.Table:
+        """Return the rows as the Arrow table that would have been read."""
+        import pyarrow as pa
+
+        types = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), list: pa.list_(pa.string())}
+        schema = pa.schema([(name, types[kind]) for name, kind in self._kinds.items()])
+        return pa.Table.from_pylist(list(self._rows), schema)
+
+    def dataset(self) -> Any:
+        from lmms_eval.tasks.data.hub import dataset_of_table
+
+        return dataset_of_table(self.table(), self.features)
 
 
 class ParquetSource:
@@ -326,7 +372,7 @@ class CarriedSource:
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
         return self.open().row(index, columns)
 
-    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+    def cells(self, name: str, indices: Sequence[int]) -> Cells:
         return self.open().cells(name, indices)
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
@@ -364,7 +410,7 @@ class ChangedSource:
         row = self._source.row(index, tuple(dict.fromkeys((*columns, *self._changed))))
         return {name: value for name, value in {**row, **self._change(row)}.items() if name in columns}
 
-    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+    def cells(self, name: str, indices: Sequence[int]) -> Cells:
         """Return some unchanged cells, for estimates of costs."""
         return self._source.cells(name, indices)
 

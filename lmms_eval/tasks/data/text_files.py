@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 import zlib
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data.sizes import Item, stored_media
-from lmms_eval.tasks.data.sources import Blocks, TableSource, file_identity
+from lmms_eval.tasks.data.sources import Blocks, PlainSource, TableSource, file_identity
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -339,6 +340,8 @@ def _split_lines(data: bytes) -> list[bytes]:
     return [line for line in data.splitlines() if line.strip()]
 
 
+PLAIN_BYTES = 2**20
+"""Larger files are read by Arrow: the import of it and of numpy takes a tenth of a second."""
 IN_MEMORY_BYTES = 8 * 2**20
 """Larger files of JSON lines are read in blocks."""
 CSV_ROWS = 50_000
@@ -349,15 +352,60 @@ MAX_RATIO = 100
 """Most growth of a gzip file above ``MAX_UNPACKED_BYTES``; text does not compress better."""
 
 
-def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource | JsonLinesSource:
+def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource | JsonLinesSource | PlainSource:
     """Read JSON lines, a list of objects, one object, or the list under ``field`` of an object.
 
-    Large files of JSON lines are not kept in memory.
+    Large files of JSON lines are not kept in memory. A small file whose types need no inference is read without Arrow.
     """
     is_large = kwargs.get("field") is None and sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES
     if is_large and all(map(_holds_lines, files)):
         return JsonLinesSource(files)
-    return _source([_json_table(file, kwargs.get("field")) for file in files], files)
+    lines = [_lines(read_bytes(file).removeprefix(_MARK), file, kwargs.get("field")) for file in files]
+    if len(files) == 1 and sum(map(len, lines[0])) <= PLAIN_BYTES:
+        rows = list(parsed_rows(lines[0], files[0]))
+        kinds = plain_kinds(rows, lines[0])
+        if kinds is not None:
+            return PlainSource(rows, kinds, files)
+    return _source([_json_table(of_file, file) for of_file, file in zip(lines, files, strict=True)], files)
+
+
+def plain_kinds(rows: Sequence[Mapping[str, Any]], lines: Sequence[bytes]) -> dict[str, type] | None:
+    """Return the types of columns that Arrow and Python read alike: texts, whole numbers, truth values, lists of texts.
+
+    ``None`` if there may be a difference: rows with other keys or repeated ones, a column of several types, without
+    any value, of other types, or of texts that may all be dates, which Arrow reads as such.
+    """
+    columns = list(rows[0]) if rows else []
+    if not columns or any(list(row) != columns for row in rows):
+        return None
+    kinds = {name: _plain_kind([row[name] for row in rows]) for name in columns}
+    if None in kinds.values() or any(_has_repeated_keys(line, len(columns)) for line in lines):
+        return None
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _plain_kind(values: Sequence[Any]) -> type | None:
+    kinds = {type(value) for value in values} - {type(None)}
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if kind is int:
+        return int if all(value is None or -(2**63) <= value < 2**63 for value in values) else None
+    if kind not in (str, list):
+        return bool if kind is bool else None
+    texts = values if kind is str else [text for value in values if value is not None for text in value]
+    if kind is list and any(type(text) is not str for text in texts):
+        return None
+    return kind if any(text is not None and not _may_be_date(text) for text in texts) else None
+
+
+def _may_be_date(text: str) -> bool:
+    """Return whether Arrow may read a text as a date, such as ``2024-05-06``."""
+    return len(text) >= 10 and text[4] == "-"
+
+
+def _has_repeated_keys(line: bytes, columns: int) -> bool:
+    return len(json.loads(line, object_pairs_hook=list)) != columns
 
 
 def read_csv(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
@@ -458,9 +506,7 @@ def read_bytes(file: Path) -> bytes:
     return content
 
 
-def _json_table(file: Path, field: Any) -> tuple[pa.Table, dict[str, Any]]:
-    data = read_bytes(file).removeprefix(b"\xef\xbb\xbf")
-    lines = _lines(data, file, field)
+def _json_table(lines: Sequence[bytes], file: Path) -> tuple[pa.Table, dict[str, Any]]:
     shapes = Shapes()
     for row in parsed_rows(lines, file):
         shapes.add(row)

@@ -12,7 +12,6 @@ from msgspec import Struct
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.tasks.mmie.data.records import Route, route
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
-from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, valid_score
 from lmms_eval.tasks.mmie.submission import AnsweredRecord, RecordProblem, processed_record, read_records
 from lmms_eval.tasks.mmie.summary import table
@@ -55,6 +54,8 @@ class ViewedRecord(Struct, frozen=True):
         return processed_record(self.record, self.view)
 
     def question(self, prompts: JudgeTexts) -> JudgeQuestion:
+        from lmms_eval.tasks.mmie.judge_questions import judge_question  # it needs what asks models
+
         return judge_question(self.view, self.category, self.record.reference_text, prompts)
 
 

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES
-from lmms_eval.tasks.data.sizes import is_list, is_text, list_lengths, text_lengths
+from lmms_eval.tasks.data.sizes import has_lists, has_text_lists, has_texts, list_lengths, text_lengths, value_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from lmms_eval.tasks.data import Documents
-    from lmms_eval.tasks.data.sizes import Item
+    from lmms_eval.tasks.data.sizes import Cells, Item
 
 Kind = Literal["image", "audio", "video"]
 
@@ -166,7 +164,7 @@ class Costs:
         if isinstance(self._choices, int):
             return [cost * max(1, self._choices) for cost in prompts]
         cells = self._documents.source.cells(self._choices, indices)
-        counts = list_lengths(cells) if is_list(cells.type) else [1] * len(indices)
+        counts = list_lengths(cells) if has_lists(cells) else [1] * len(indices)
         return [cost * max(1, count) for cost, count in zip(prompts, counts, strict=True)]
 
     def of_request(self, index: int) -> float:
@@ -185,7 +183,7 @@ class Costs:
         for name in documents.text_columns:
             cells = documents.source.cells(name, indices)
             named = _media_of_cells(cells) if self._has_media else None
-            lengths = text_lengths(cells) if named is None and is_text(cells.type) else ()
+            lengths = text_lengths(cells) if named is None and has_texts(cells) else ()
             for place, length in enumerate(lengths):
                 total[place] += length / BYTES_PER_TOKEN
             for place, found in enumerate(named or ()):
@@ -203,17 +201,16 @@ class Costs:
         return total
 
 
-def _media_of_cells(column: pa.ChunkedArray) -> list[list[CountedMedium] | int] | None:
+def _media_of_cells(column: Cells) -> list[list[CountedMedium] | int] | None:
     """Return the media of each cell of a column that names media, or the length of a cell that holds other text.
 
     ``None`` for other columns: not of texts or lists of texts, or some sampled cell holds other text, or none a medium.
     """
-    kind = column.type
-    if not (is_text(kind) or (is_list(kind) and is_text(kind.value_type))):
+    if not (has_texts(column) or has_text_lists(column)):
         return None
     known: dict[int, list[CountedMedium] | None] = {}
     for row in range(0, len(column), max(1, len(column) // SAMPLED_ROWS)):
-        known[row] = _media_of_cell(column[row].as_py())
+        known[row] = _media_of_cell(value_of(column, row))
         if known[row] is None:
             return None
     if not any(known.values()):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.documents import Documents
-from lmms_eval.tasks.data.sources import TableSource
+from lmms_eval.tasks.data.sizes import has_lists, has_text_lists, has_texts, list_lengths, text_lengths, value_of
+from lmms_eval.tasks.data.sources import PlainSource, TableSource
 from lmms_eval.tasks.data.text_files import JsonLinesSource
 from tests.cases import for_each
 
@@ -26,6 +28,19 @@ VALUES = st.recursive(
 ROWS = st.lists(st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4), min_size=1, max_size=8).filter(any)
 
 
+PLAIN = st.one_of(
+    *(
+        st.lists(st.none() | values, min_size=5, max_size=5)
+        for values in (
+            st.text(max_size=12), st.sampled_from(["2024-05-06", "2024-05-06 07:08", "12345", "a\0b", "1:02:03"]),
+            st.integers(-(2**64), 2**64 - 1), st.integers(-9, 9), st.booleans(), st.floats(-2, 2),
+            st.lists(st.text(max_size=2), max_size=3), st.lists(st.none() | st.text(max_size=2), max_size=2),
+        )
+    )
+)  # fmt: skip
+"""Values of a column."""
+
+
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     return path
@@ -35,8 +50,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 @given(rows=ROWS, block=st.integers(1, 60))
 def test_blocks_give_the_rows_that_the_whole_file_gives(tmp_path: Path, rows: list[dict[str, Any]], block: int) -> None:
     file = write(tmp_path / "rows.jsonl", rows)
-    whole = text_files.read_json([file], {})
-    assert isinstance(whole, TableSource)
+    whole = by_arrow(file)
     lazy = JsonLinesSource([file], block)
     assert lazy.columns == whole.columns
     assert lazy.features == whole.features
@@ -49,6 +63,65 @@ def test_blocks_give_the_rows_that_the_whole_file_gives(tmp_path: Path, rows: li
         cells = lazy.cells(name, range(len(whole)))
         assert cells.type == whole.cells(name, range(len(whole))).type
         assert cells.to_pylist() == whole.cells(name, range(len(whole))).to_pylist()
+
+
+def by_arrow(file: Path) -> TableSource:
+    """Read a file as a table, whatever its size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_files, "PLAIN_BYTES", -1)
+        whole = text_files.read_json([file], {})
+    assert isinstance(whole, TableSource)
+    return whole
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(columns=st.dictionaries(st.text(max_size=3), PLAIN, min_size=1, max_size=3), count=st.integers(1, 5))
+def test_python_reads_what_arrow_reads(tmp_path: Path, columns: dict[str, list[Any]], count: int) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps([{name: columns[name][row] for name in columns} for row in range(count)]), "utf-8")
+    try:
+        whole = by_arrow(file)
+    except DataError:
+        with pytest.raises(DataError):
+            text_files.read_json([file], {})
+        return
+    plain = text_files.read_json([file], {})
+    assert repr([dict(doc) for doc in Documents(plain)]) == repr([dict(doc) for doc in Documents(whole)])
+    assert (plain.columns, plain.features, plain.where) == (whole.columns, whole.features, whole.where)
+    assert plain.identity() == whole.identity()
+    if isinstance(plain, PlainSource):
+        assert plain.table().schema.equals(whole.table.schema, check_metadata=True)
+        assert plain.table() == whole.table
+    indices = [count - 1, *range(count)]
+    for name in plain.columns:
+        found, wanted = plain.cells(name, indices), whole.cells(name, indices)
+        for about in (len, has_texts, has_lists, has_text_lists, lambda column: value_of(column, 0)):
+            assert about(found) == about(wanted)
+        assert found.to_pylist() == wanted.to_pylist()
+        lengths = text_lengths if has_texts(wanted) else list_lengths if has_lists(wanted) else len
+        assert lengths(found) == lengths(wanted)
+
+
+@for_each(
+    "lines",
+    [
+        '{"a": 1, "a": 2}', '{"a": "x"}\n{}', '{"a": "x"}\n{"b": "y"}', '{"a": null}', '{"a": 1.0}', "{}",
+        '{"a": "2024-05-06"}', '{"a": []}', '{"a": {"b": "c"}}', '{"a": 1}\n{"a": true}', '{"a": 9223372036854775808}',
+        "",
+    ],
+)  # fmt: skip
+def test_arrow_reads_what_needs_inference(tmp_path: Path, lines: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(lines, "utf-8")
+    assert isinstance(text_files.read_json([tmp_path / "rows.jsonl"], {}), TableSource)
+
+
+def test_documents_are_copies_of_what_python_read(tmp_path: Path) -> None:
+    found = text_files.read_json([write(tmp_path / "rows.jsonl", [{"a": ["x", "y"], "b": "text"}])], {})
+    assert isinstance(found, PlainSource)
+    next(iter(Documents(found)))["a"].append("z")
+    assert found.row(0, ["b", "a"]) == {"b": "text", "a": ["x", "y"]}
+    assert list(found.dataset()) == [{"a": ["x", "y"], "b": "text"}]
+    assert found.media("a", [0]) == [[]]
 
 
 def test_large_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +137,9 @@ def test_large_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.cells("n", []).to_pylist() == []
     assert list(found.dataset()) == [dict(doc) for doc in Documents(found)]
     (tmp_path / "list.json").write_bytes(orjson.dumps(many))
-    assert isinstance(text_files.read_json([tmp_path / "list.json"], {}), TableSource)
+    assert not isinstance(text_files.read_json([tmp_path / "list.json"], {}), JsonLinesSource)
     (tmp_path / "field.json").write_bytes(orjson.dumps({"data": many}))
-    assert isinstance(text_files.read_json([tmp_path / "field.json"], {"field": "data"}), TableSource)
+    assert not isinstance(text_files.read_json([tmp_path / "field.json"], {"field": "data"}), JsonLinesSource)
 
 
 @for_each(
