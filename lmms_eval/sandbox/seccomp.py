@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import struct
 
-from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, architecture, prctl
+from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, Architecture, architecture, prctl
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _KILL_PROCESS, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
@@ -56,6 +57,8 @@ _TERMINAL_AND_PIPE_QUESTIONS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 _FILE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
 """File commands, except those that make the kernel send signals."""
 _NAMES_OF_THREADS_AND_MEMORY = (15, 16, 0x53564D41)
+_OWN_PROCESS = 0x6E776F6C
+"""Stands for the number of the program's process; larger than any, and no other part of the code has these bytes."""
 
 
 class _Program(ctypes.Structure):
@@ -75,7 +78,13 @@ def build(own_process: int, allow_threads: bool = True) -> bytes:
 
     ``allow_threads`` requires that their number is limited by other means.
     """
-    machine = architecture()
+    form = _form(architecture(), allow_threads)
+    return form.replace(struct.pack("=I", _OWN_PROCESS), struct.pack("=I", own_process))
+
+
+@functools.cache
+def _form(machine: Architecture, allow_threads: bool) -> bytes:
+    """Build the code with ``_OWN_PROCESS`` in place of the process's number, once for all programs."""
     column = machine.column
     code = [
         _instruction(_LOAD, _ARCHITECTURE),
@@ -87,7 +96,7 @@ def build(own_process: int, allow_threads: bool = True) -> bytes:
         code += [_instruction(_EQUAL, number, skip_unless=1), _instruction(_RETURN, _ALLOW)]
     for name, number in _numbers(_CHECKED_CALLS, column).items():
         refused = [_instruction(_RETURN, _ERRNO | errno.EPERM)]
-        block = refused if name == "clone" and not allow_threads else _check(name, own_process)
+        block = refused if name == "clone" and not allow_threads else _check(name)
         code += [_instruction(_EQUAL, number, skip_unless=len(block)), *block]
     for number in _numbers(_REFUSED_CALLS, column).values():
         code += [_instruction(_EQUAL, number, skip_unless=1), _instruction(_RETURN, _ERRNO | errno.EPERM)]
@@ -95,7 +104,7 @@ def build(own_process: int, allow_threads: bool = True) -> bytes:
     return b"".join(code)
 
 
-def _check(name: str, own_process: int) -> list[bytes]:
+def _check(name: str) -> list[bytes]:
     """Return the instructions that decide a call by one of its arguments."""
     if name == "clone":
         mask = _instruction(_AND, _THREAD | _NEW_NAMESPACES)
@@ -104,8 +113,8 @@ def _check(name: str, own_process: int) -> list[bytes]:
         "ioctl": (1, _TERMINAL_AND_PIPE_QUESTIONS),
         "fcntl": (1, _FILE_COMMANDS),
         "prctl": (0, _NAMES_OF_THREADS_AND_MEMORY),
-        "prlimit64": (0, (0, own_process)),
-    }.get(name, (0, (own_process,)))
+        "prlimit64": (0, (0, _OWN_PROCESS)),
+    }.get(name, (0, (_OWN_PROCESS,)))
     return [_instruction(_LOAD, _ARGUMENTS + 8 * argument), *_one_of(values)]
 
 
