@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.processes import Parent
+from lmms_eval.processes import Parent, do_without
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks.megabench.metrics.values import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
@@ -87,6 +87,7 @@ def results_from_line(line: bytes) -> Sequence[dict[str, Any]]:
 
 def main() -> None:
     """Answer jobs until standard input ends."""
+    do_without("scipy", "sklearn")  # NLTK would import them, for a second
     parent = Parent()
     for line in parent:
         parent.send(json.dumps(score_job(from_line(line))).encode())
