@@ -67,7 +67,7 @@ def main() -> None:
     if "probe" in first:
         probe = probing.probe_enclosed if setup.enclosed else probing.probe
         _reply(replies, probe(setup, first["probe"]))
-        return
+        os._exit(0)  # an orderly end of the interpreter would take 10 ms
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     user = confine.enclose(setup)
     if setup.namespaces:
