@@ -59,7 +59,7 @@ _FILE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
 """File commands, except those that make the kernel send signals."""
 _NAMES_OF_THREADS_AND_MEMORY = (15, 16, 0x53564D41)
 _OWN_PROCESS = 0x6E776F6C
-"""Stands for the number of the program's process; larger than any, and no other part of the code has these bytes."""
+"""Replaced by the number of the program's process; larger than any, and no other part of the code has these bytes."""
 
 
 class _Program(ctypes.Structure):
