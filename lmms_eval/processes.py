@@ -75,6 +75,16 @@ class Parent:
             self._is_gone = True
 
 
+def do_without(*packages: str) -> None:
+    """Let imports of packages fail in this process, as if they were not installed.
+
+    For libraries that import large packages, if these are there, for parts that the process does not use. The process
+    must run no code of users.
+    """
+    for name in packages:
+        sys.modules[name] = None  # type: ignore[assignment]  # what the import system takes for "not found"
+
+
 def module_command(module: str) -> list[str]:
     """Return the command that runs a module with this interpreter.
 
@@ -299,6 +309,13 @@ class Pool:
         """Process ids of the children."""
         with self._lock:
             return [child.pid for child in (*self._idle, *self._busy)]
+
+    def prepare(self, count: int, start: Callable[[], Child]) -> None:
+        """Start children in advance; they import their packages while there are no jobs for them."""
+        for _ in range(count):
+            child = start()
+            with self._lock:
+                self._idle.append(child)
 
     @contextmanager
     def lend(self, start: Callable[[], Started], kind: Hashable = None) -> Iterator[Started]:

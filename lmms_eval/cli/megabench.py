@@ -135,15 +135,15 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
             raise UsageError(f"--dataset_name {root}: neither {REPOSITORY} nor a folder")
     if subset == SUBSETS["megabench_demo"]:
         subset, root = "core", str(DEMO)
-    reference = load_reference(subset, root)
-    _check_subset(submission, reference, subset)
-    previous = _previous(given.output_file, given.force)
     display = _Display(given.output_file)
     stated = {name: found.text for name, found in environment_defaults(os.environ).items()}
     names = ("geocode_table", "geocoder", "nltk_data")
     outside = OutsideData(**{name: text for name in names if (text := getattr(given, name) or stated.get(name))})
-    pool = ScorePool(given.workers, given.allow_unsafe_code, outside)
+    pool = ScorePool(given.workers, given.allow_unsafe_code, outside, expected=len(submission))
     try:
+        reference = load_reference(subset, root)
+        _check_subset(submission, reference, subset)
+        previous = _previous(given.output_file, given.force)
         with _panel(given, root) as panel:
             evaluation = evaluate(submission, reference, previous, pool, panel, display)
     finally:

@@ -6,6 +6,7 @@ If the parent dies while a job computes, an alarm ends the child, even inside a 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import signal
 from collections.abc import Callable, Mapping
@@ -47,7 +48,10 @@ def run(jobs: Jobs, prepare: Callable[[], object]) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     parent = Parent()
+    gc.disable()  # hardly anything that imports create is garbage, and collections took a tenth of their time
     prepare()
+    gc.freeze()
+    gc.enable()
     parent.send(b'{"ready": true}')
     for line in parent:
         parent.send(json.dumps(answer(line, jobs)).encode())

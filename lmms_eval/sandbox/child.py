@@ -12,6 +12,7 @@ import builtins
 import collections
 import contextlib
 import functools
+import gc
 import heapq
 import io
 import itertools
@@ -53,7 +54,7 @@ _CHUNK = 1 << 16
 def main() -> None:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.insert(0, root)
-    from lmms_eval.sandbox import confine, probing, threads
+    from lmms_eval.sandbox import confine, probing, seccomp, threads
 
     sys.path.remove(root)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -66,7 +67,7 @@ def main() -> None:
     if "probe" in first:
         probe = probing.probe_enclosed if setup.enclosed else probing.probe
         _reply(replies, probe(setup, first["probe"]))
-        return
+        os._exit(0)  # an orderly end of the interpreter would take 10 ms
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     user = confine.enclose(setup)
     if setup.namespaces:
@@ -79,15 +80,21 @@ def main() -> None:
 
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     bound = threads.find_bound(user, setup.readable) if setup.threads else None
+    rules = confine.make_rules(setup)
+    if setup.seccomp:
+        seccomp.build(0, setup.threads)  # leaves a program's process to fill in its own number
+    gc.freeze()  # a program's collections would copy the pages of all objects that exist now
     _reply(replies, {"ready": True})
-    job = _serve(requests, replies, setup, bound)
+    job = _serve(requests, replies, setup, bound, rules)
     if job is not None:
         _run(job)
     with contextlib.suppress(OSError):  # removed already, or no longer visible
         os.rmdir(setup.empty)
 
 
-def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound | None) -> Mapping[str, Any] | None:
+def _serve(
+    requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound | None, rules: int | None
+) -> Mapping[str, Any] | None:
     """Serve requests until they end. In the fork that runs a program, return that program."""
     from lmms_eval.sandbox import threads
 
@@ -101,7 +108,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
             bound = bound and threads.find_bound(bound.user, setup.readable)
             child = os.fork()
         if child == 0:
-            _take_over(job, setup, bound, out_writing, err_writing)
+            _take_over(job, setup, bound, rules, (out_writing, err_writing))
             return job  # type: ignore[no-any-return]
         os.close(out_writing)
         os.close(err_writing)
@@ -115,10 +122,13 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
     return None
 
 
-def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: int, err: int) -> None:
+def _take_over(
+    job: Mapping[str, Any], setup: Setup, bound: Bound | None, rules: int | None, pipes: tuple[int, int]
+) -> None:
     """Become the program's process: its own session, only its own files, every limit. Nothing can be undone."""
     from lmms_eval.sandbox import confine
 
+    out, err = pipes
     os.setsid()
     if job["style"] == "script":
         if hasattr(os, "memfd_create"):
@@ -135,12 +145,13 @@ def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: i
         os.dup2(file, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        os.closerange(3, 1 << 16)
+        kept = 2
     else:
         os.dup2(err, 2)
         os.dup2(out, DELIVERY)
-        os.closerange(DELIVERY + 1, 1 << 16)
-    confine.restrict(setup, job["limits"], bound)
+        kept = DELIVERY
+    confine.restrict(setup, job["limits"], bound, rules)
+    os.closerange(kept + 1, 1 << 16)
 
 
 def _reply(replies: IO[bytes], message: Mapping[str, Any]) -> None:
@@ -190,14 +201,15 @@ class _Watch:
     def finish(self) -> dict[str, Any]:
         """End what is left of the program, and report how it ended."""
         deadline = self._begin + self._limits["wall_s"]
-        pid = 0
+        pid, pause_s = 0, 0.00005
         while not self._reason:
             pid, status, usage = os.wait4(self._child, os.WNOHANG)
             if pid:
                 break
             if time.monotonic() > deadline:
                 self._reason = "wall"
-            time.sleep(0.001)  # it closed its output itself, or is about to end
+            time.sleep(pause_s)  # it closed its output itself, or is about to end
+            pause_s = min(2 * pause_s, 0.001)
         if not pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child, signal.SIGKILL)

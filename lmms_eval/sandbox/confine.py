@@ -73,7 +73,15 @@ def enclose(setup: Setup) -> int | None:
     return None if user is None else namespaces.INSIDE_ID
 
 
-def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | None) -> None:
+def make_rules(setup: Setup) -> int | None:
+    """Return the descriptor of Landlock's rules for all programs of an enclosed sandbox child; ``None`` without it."""
+    if not setup.landlock:
+        return None
+    listable = {os.path.dirname(package) for package in setup.packages}
+    return landlock.make_rules([".", *setup.readable], sorted(listable), setup.devices)
+
+
+def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | None, rules: int | None) -> None:
     """Restrict a program in its own process, just before it runs. Nothing can be undone."""
     threads.apply_bound(bound)
     if sys.platform == "linux":
@@ -95,9 +103,7 @@ def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | Non
         return
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    if setup.landlock:
-        folders = [".", *setup.readable]
-        listable = {os.path.dirname(package) for package in setup.packages}
-        landlock.restrict(folders, sorted(listable), setup.devices)
+    if rules is not None:
+        landlock.restrict(rules)
     if setup.seccomp:
         seccomp.install(allow_threads=bound is not None)

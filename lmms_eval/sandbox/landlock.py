@@ -22,11 +22,11 @@ def abi() -> int:
     return syscall(_CREATE, None, 0, _VERSION_FLAG)
 
 
-def restrict(folders: Iterable[str], listable: Iterable[str], devices: Iterable[str]) -> None:
-    """From now on allow only reading ``folders``, listing ``listable``, and reading and writing ``devices``.
+def make_rules(folders: Iterable[str], listable: Iterable[str], devices: Iterable[str]) -> int:
+    """Return the descriptor of rules: reading ``folders``, listing ``listable``, reading and writing ``devices``.
 
     Nothing else can be opened, created, removed or run, no TCP port can be used, and no outside process can be
-    signalled (as far as the kernel's version supports it). Needs no_new_privs. Raises ``OSError``.
+    signalled (as far as the kernel's version supports it). Raises ``OSError``.
     """
     version = abi()
     rights = (1 << max(count for least, count in _FILE_RIGHTS.items() if least <= version)) - 1
@@ -41,9 +41,15 @@ def restrict(folders: Iterable[str], listable: Iterable[str], devices: Iterable[
             _allow(rules, path, _READ_DIR)
         for path in devices:
             _allow(rules, path, _READ_FILE | _WRITE_FILE)
-        syscall(_RESTRICT, rules, 0)
-    finally:
+    except OSError:
         os.close(rules)
+        raise
+    return rules
+
+
+def restrict(rules: int) -> None:
+    """From now on allow this process only what the rules allow. Needs no_new_privs. Raises ``OSError``."""
+    syscall(_RESTRICT, rules, 0)
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import base64
+import functools
 import json
 import os
 import shutil
@@ -130,6 +131,7 @@ def _setup(layers: Sequence[Layer], program: Program) -> Setup:
     )
 
 
+@functools.cache
 def package_folders(name: str) -> tuple[str, ...]:
     """Return the folders of an installed package and its shared libraries without importing it; empty if absent."""
     spec = PathFinder.find_spec(name)

@@ -71,7 +71,7 @@ def _look_around(port: int) -> None:
 
 def _try_landlock(setup: Setup) -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    landlock.restrict(setup.readable, [], setup.devices)
+    landlock.restrict(landlock.make_rules(setup.readable, [], setup.devices))
     os.listdir(os.path.dirname(os.__file__))
     try:
         os.listdir(_OUTSIDE)

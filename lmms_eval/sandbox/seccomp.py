@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import struct
+from collections.abc import Mapping, Sequence
 
-from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, architecture, prctl
+from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, Architecture, architecture, prctl
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _KILL_PROCESS, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-_LOAD, _EQUAL, _AND, _RETURN = 0x20, 0x15, 0x54, 0x06
-"""Instructions: load a word of the call's data, jump if equal, mask, return."""
+_LOAD, _EQUAL, _AT_LEAST, _JUMP, _AND, _RETURN = 0x20, 0x15, 0x35, 0x05, 0x54, 0x06
+"""Instructions: load a word of the call's data, jump if equal, if at least as large, always, mask, return."""
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 """Offsets in the call's data."""
 
@@ -56,6 +58,8 @@ _TERMINAL_AND_PIPE_QUESTIONS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 _FILE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
 """File commands, except those that make the kernel send signals."""
 _NAMES_OF_THREADS_AND_MEMORY = (15, 16, 0x53564D41)
+_OWN_PROCESS = 0x6E776F6C
+"""Replaced by the number of the program's process; larger than any, and no other part of the code has these bytes."""
 
 
 class _Program(ctypes.Structure):
@@ -75,7 +79,13 @@ def build(own_process: int, allow_threads: bool = True) -> bytes:
 
     ``allow_threads`` requires that their number is limited by other means.
     """
-    machine = architecture()
+    form = _form(architecture(), allow_threads)
+    return form.replace(struct.pack("=I", _OWN_PROCESS), struct.pack("=I", own_process))
+
+
+@functools.cache
+def _form(machine: Architecture, allow_threads: bool) -> bytes:
+    """Build the code with ``_OWN_PROCESS`` in place of the process's number, once for all programs."""
     column = machine.column
     code = [
         _instruction(_LOAD, _ARCHITECTURE),
@@ -83,19 +93,41 @@ def build(own_process: int, allow_threads: bool = True) -> bytes:
         _instruction(_RETURN, _KILL_PROCESS),
         _instruction(_LOAD, _NUMBER),
     ]
-    for number in _numbers(_ALLOWED_CALLS, column).values():
-        code += [_instruction(_EQUAL, number, skip_unless=1), _instruction(_RETURN, _ALLOW)]
+    allowed, refused = [_instruction(_RETURN, _ALLOW)], [_instruction(_RETURN, _ERRNO | errno.EPERM)]
+    decisions = dict.fromkeys(_numbers(_REFUSED_CALLS, column).values(), refused)
     for name, number in _numbers(_CHECKED_CALLS, column).items():
-        refused = [_instruction(_RETURN, _ERRNO | errno.EPERM)]
-        block = refused if name == "clone" and not allow_threads else _check(name, own_process)
-        code += [_instruction(_EQUAL, number, skip_unless=len(block)), *block]
-    for number in _numbers(_REFUSED_CALLS, column).values():
-        code += [_instruction(_EQUAL, number, skip_unless=1), _instruction(_RETURN, _ERRNO | errno.EPERM)]
-    code.append(_instruction(_RETURN, _ERRNO | errno.ENOSYS))
-    return b"".join(code)
+        decisions[number] = refused if name == "clone" and not allow_threads else _check(name)
+    decisions |= dict.fromkeys(_numbers(_ALLOWED_CALLS, column).values(), allowed)
+    return b"".join([*code, *_search(_ranges(decisions))])
 
 
-def _check(name: str, own_process: int) -> list[bytes]:
+def _ranges(decisions: Mapping[int, list[bytes]]) -> list[tuple[int, list[bytes]]]:
+    """Return the first number of each range of calls with the same decision; calls without one are not implemented."""
+    unknown = [_instruction(_RETURN, _ERRNO | errno.ENOSYS)]
+    found = [(0, decisions.get(0, unknown))]
+    for number in range(1, max(decisions) + 2):
+        decision = decisions.get(number, unknown)
+        if decision != found[-1][1]:
+            found.append((number, decision))
+    return found
+
+
+def _search(ranges: Sequence[tuple[int, list[bytes]]]) -> list[bytes]:
+    """Return code that finds the decision of a call's number by halving.
+
+    The kernel runs the code for every number when it installs the filter.
+    """
+    if len(ranges) == 1:
+        return ranges[0][1]
+    middle = len(ranges) // 2
+    lower, upper = _search(ranges[:middle]), _search(ranges[middle:])
+    first = ranges[middle][0]
+    if len(lower) < 256:  # a conditional jump is no longer
+        return [_instruction(_AT_LEAST, first, skip_if=len(lower)), *lower, *upper]
+    return [_instruction(_AT_LEAST, first, skip_unless=1), _instruction(_JUMP, len(lower)), *lower, *upper]
+
+
+def _check(name: str) -> list[bytes]:
     """Return the instructions that decide a call by one of its arguments."""
     if name == "clone":
         mask = _instruction(_AND, _THREAD | _NEW_NAMESPACES)
@@ -104,8 +136,8 @@ def _check(name: str, own_process: int) -> list[bytes]:
         "ioctl": (1, _TERMINAL_AND_PIPE_QUESTIONS),
         "fcntl": (1, _FILE_COMMANDS),
         "prctl": (0, _NAMES_OF_THREADS_AND_MEMORY),
-        "prlimit64": (0, (0, own_process)),
-    }.get(name, (0, (own_process,)))
+        "prlimit64": (0, (0, _OWN_PROCESS)),
+    }.get(name, (0, (_OWN_PROCESS,)))
     return [_instruction(_LOAD, _ARGUMENTS + 8 * argument), *_one_of(values)]
 
 

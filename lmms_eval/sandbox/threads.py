@@ -98,6 +98,7 @@ def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
     no process can be started, or if it cannot become ``user``.
     """
     if user is not None:
+        bound_capabilities()  # here and not in every program: its process inherits it
         # Becoming the user is tried in advance: a failure in a program's process would look like the program's own.
         bound = Bound(1 + ROOM, user)
         # This process must be able to kill processes of the other user.
@@ -122,13 +123,12 @@ def apply_bound(bound: Bound | None) -> None:
             with contextlib.suppress(OSError):  # an unknown processor: the filter cannot be built either
                 _drop_capabilities()
         elif bound.user is None:
-            _drop_capabilities()
+            set_capabilities()
         elif bound.reads_as_root:
             os.setresuid(bound.user, -1, -1)
-            _drop_capabilities()
+            set_capabilities()
         else:
             # Another user and group that can read what root can: the interpreter may lie in a folder of root's.
-            bound_capabilities()
             prctl(PR_SET_KEEPCAPS, 1)
             os.setgroups([])
             os.setresgid(bound.user, bound.user, bound.user)

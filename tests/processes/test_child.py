@@ -188,3 +188,21 @@ def test_a_child_that_nobody_closed_ends_with_its_last_reference(tmp_path, monke
     gc.collect()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_a_process_may_do_without_packages(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "heavy_package.py").write_text("")
+    (tmp_path / "light_worker.py").write_text(
+        "from lmms_eval.processes import Parent, do_without\n"
+        "do_without('heavy_package')\n"
+        "parent = Parent()\n"
+        "for line in parent:\n"
+        "    try:\n"
+        "        import heavy_package\n"
+        "    except ImportError as error:\n"
+        "        parent.send(type(error).__name__.encode())\n"
+    )
+    child = Child("light_worker")
+    assert child.ask(b"import", 20) == b"ModuleNotFoundError"
+    child.close()

@@ -67,6 +67,14 @@ def test_jobs_at_the_same_time_have_a_child_each(pool: Pool, start: Start) -> No
         assert one.ask(b"pid", 20) != other.ask(b"pid", 20)
 
 
+def test_children_that_started_in_advance_take_the_first_jobs(pool: Pool, start: Start) -> None:
+    pool.prepare(2, start)
+    ready = set(pool.pids)
+    with pool.lend(start) as one, pool.lend(start) as other:
+        assert {one.pid, other.pid} == ready
+        assert int(one.ask(b"pid", 20)) == one.pid
+
+
 @pytest.mark.parametrize(("line", "problem"), [(b"die", "ended with code 5"), (b"hang", r"no answer within 0\.5 s")])
 def test_a_job_that_kills_or_stops_its_child_fails_alone(pool: Pool, start: Start, line: bytes, problem: str) -> None:
     first = ask(pool, start)

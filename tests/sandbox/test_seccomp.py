@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from lmms_eval.sandbox import seccomp
 from lmms_eval.sandbox.seccomp import build
 
 OWN = 4242
@@ -37,6 +38,10 @@ def decide(code: bytes, number: int, arguments: tuple[int, ...], audit: int) -> 
                 accumulator &= value
             case 0x15:
                 position += if_true if accumulator == value else if_false
+            case 0x35:
+                position += if_true if accumulator >= value else if_false
+            case 0x05:
+                position += value
             case 0x06:
                 if value == 0x7FFF0000:
                     return ALLOW
@@ -85,6 +90,19 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_decisions(call: str, arguments: tuple[int, ...], decision: str | int, machine: str) -> None:
     number = (NUMBERS[machine] | MORE[machine])[call]
     assert decide(build(OWN), number, arguments, AUDIT[machine]) == decision
+
+
+def test_every_number_is_decided_as_the_tables_say(machine: str) -> None:
+    column = list(AUDIT).index(machine)
+    tables = [seccomp._numbers(table, column) for table in (seccomp._ALLOWED_CALLS, seccomp._REFUSED_CALLS)]
+    checked = set(seccomp._numbers(seccomp._CHECKED_CALLS, column).values())
+    allowed, refused = ({*table.values()} for table in tables)
+    assert not allowed & refused
+    assert not checked & (allowed | refused)
+    code = build(OWN)
+    for number in {*range(1000), 1 << 30, (1 << 32) - 1} - checked:
+        expected = ALLOW if number in allowed else errno.EPERM if number in refused else errno.ENOSYS
+        assert decide(code, number, (), AUDIT[machine]) == expected, number
 
 
 def test_threads_may_be_refused(machine: str) -> None:

@@ -23,6 +23,7 @@ from lmms_eval.sandbox.linux import (
     CAP_SETGID,
     CAP_SETUID,
     has_capability,
+    prctl,
     set_capabilities,
     start_bare_thread,
 )
@@ -51,6 +52,7 @@ from tests.sandbox.kit import (
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are those of Linux")
+PR_CAPBSET_READ = 23
 BARE_THREADS = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -200,6 +202,11 @@ def as_unused_user(action: Callable[[], None]) -> str:
     return in_fork(run)
 
 
+def could_gain(*capabilities: int) -> bool:
+    """Whether a program file could grant this process a capability."""
+    return any(prctl(PR_CAPBSET_READ, number) for number in capabilities)
+
+
 def expect(condition: object, value: object = None) -> None:
     """``assert`` for a fork: the parent reports what it raises there."""
     if not condition:
@@ -219,6 +226,7 @@ def test_root_becomes_nobody_and_reads_on(tmp_path: Path) -> None:
         apply_bound(bound)
         expect(os.getresuid() == os.getresgid() == (user, user, user), os.getresuid())
         expect(os.getgroups() == [], os.getgroups())
+        expect(not could_gain(CAP_SETUID, CAP_DAC_READ_SEARCH))
         expect((closed / "module.py").read_text() == "x = 1")
         expect(not os.access(closed, os.W_OK))
         expect(bare_threads_until_refused(1000) == ROOM)
@@ -262,6 +270,7 @@ def test_a_user_that_is_held_stays() -> None:
         bound = find_bound(None, [])
         expect(bound.user is None, bound)
         apply_bound(bound)
+        expect(not could_gain(CAP_SETUID, CAP_DAC_READ_SEARCH))
         expect(bare_threads_until_refused(1000) >= ROOM)
 
     assert (in_fork(child) if held else as_unused_user(child)) == ""

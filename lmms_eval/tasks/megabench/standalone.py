@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
-from lmms_eval.tasks.megabench.metrics import LINGUISTIC_DATA
 from lmms_eval.tasks.megabench.reference import EntryProblem, ReferenceTask, check
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool, Scores
 from lmms_eval.tasks.megabench.scoring.query import read_context
@@ -137,14 +136,19 @@ def evaluate(
 def _submitted(begun: Sequence[_Open], pool: ScorePool) -> dict[int, _Pending]:
     """Submit tasks without a judge, all at once, so that no worker waits for the longest task of a block.
 
-    Those with linguistic data go to the same worker: it takes a second and 100 MB to load the data, and a millisecond
-    to score a query. They come first, so that they are not the last to end.
+    Those whose metrics load the same library go to the same worker, since loading takes longer than scoring. They come
+    first, so that they are not the last to end.
     """
-    linguistic = [item for item in begun if item.job.spec().needs(LINGUISTIC_DATA)]
-    groups = [linguistic] if linguistic else []
-    groups += [[item] for item in begun if item not in linguistic]
+    sharing: dict[str, list[_Open]] = {}
+    alone: list[list[_Open]] = []
+    for item in begun:
+        library = item.job.spec().library
+        if library:
+            sharing.setdefault(library, []).append(item)
+        else:
+            alone.append([item])
     found: dict[int, _Pending] = {}
-    for group in groups:
+    for group in (*sharing.values(), *alone):
         future = pool.submit(*(item.job for item in group))
         found |= {item.position: (future, place) for place, item in enumerate(group)}
     return found

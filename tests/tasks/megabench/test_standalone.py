@@ -64,6 +64,21 @@ def test_scores_totals_and_summary(workers):
     assert watcher.tasks == [("t", "scored"), ("u", "scored")]
 
 
+def test_tasks_with_the_same_library_go_to_one_worker_first(monkeypatch):
+    groups = []
+    submit = ScorePool.submit
+    monkeypatch.setattr(
+        ScorePool, "submit", lambda pool, *jobs: groups.append([job.task_name for job in jobs]) or submit(pool, *jobs)
+    )
+    latex = {**INFO, "field_score_function": {"answer": "latex_expr_equality"}}
+    number = {**INFO, "field_score_function": {"answer": "boxed_single_numerical_match"}}
+    infos = {"a": INFO, "b": latex, "c": INFO, "d": number}
+    entries = [entry(query(1), name=name) for name in infos]
+    content, _ = run(entries, {name: reference(name, info) for name, info in infos.items()})
+    assert groups == [["b", "d"], ["a"], ["c"]]
+    assert [item["mean_task_score"] for item in content["data"]] == [1.0] * 4
+
+
 def test_a_task_without_metrics_counts_with_nothing():
     bare = {key: value for key, value in INFO.items() if key != "field_score_function"}
     tasks = {"t": reference("t"), "u": reference("u", bare)}

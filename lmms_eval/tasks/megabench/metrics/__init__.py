@@ -38,6 +38,8 @@ class MetricSpec(Struct, frozen=True):
     """Whether it takes the bare reply of the ``dummy`` parser; other metrics need a value by field."""
     gives_info: bool = False
     """Whether it returns a ``DetailedScore``; an error text becomes the information."""
+    library: str = ""
+    """A library that takes about a second to load, and milliseconds to score a query."""
     fixed: str = ""
     """``module.function`` of the variant without the official one's faults (scoring rules §3); empty: no such fault."""
 
@@ -124,6 +126,14 @@ _REPAIRED = frozenset(
 )  # fmt: skip
 """Metrics with a variant ``NAME_fixed`` in their module."""
 
+_WITH_LATEX = frozenset(
+    {
+        "latex_expr_equality", "text_with_latex_expr_equality", "general_single_numerical_match",
+        "boxed_single_numerical_match",
+    }
+)  # fmt: skip
+"""Metrics that read LaTeX, with sympy."""
+
 _SPECIAL = (
     MetricSpec(
         "symbolic_planning_test",
@@ -137,6 +147,7 @@ _SPECIAL = (
         "constrained.constrained_generation",
         needs_context=True,
         needs=LINGUISTIC_DATA,
+        library="nltk",
         reads_text=True,
         gives_info=True,
     ),
@@ -161,7 +172,12 @@ _SPECIAL = (
 
 METRICS: Mapping[str, MetricSpec] = MappingProxyType(
     {
-        name: MetricSpec(name, f"{module}.{name}", fixed=f"{module}.{name}_fixed" if name in _REPAIRED else "")
+        name: MetricSpec(
+            name,
+            f"{module}.{name}",
+            library="sympy" if name in _WITH_LATEX else "",
+            fixed=f"{module}.{name}_fixed" if name in _REPAIRED else "",
+        )
         for module, names in _BY_MODULE.items()
         for name in names
     }

@@ -27,13 +27,20 @@ Scores = Sequence[Mapping[str, Any]]
 
 
 class ScorePool:
-    """Scores jobs, ``workers`` at a time. A single worker is a thread of this process."""
+    """Scores jobs, ``workers`` at a time. A single worker is a thread of this process.
 
-    def __init__(self, workers: int, allow_unsafe_code: bool = False, data: OutsideData = NO_DATA) -> None:
+    ``expected`` jobs will come: their processes start at once, and import what they need before the first job is there.
+    """
+
+    def __init__(
+        self, workers: int, allow_unsafe_code: bool = False, data: OutsideData = NO_DATA, expected: int = 0
+    ) -> None:
         self._allow_unsafe_code, self._data = allow_unsafe_code, data
         self._executor = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="megabench-score")
         self._in_process = workers <= 1
         self._pool = Pool()
+        if not self._in_process:
+            self._pool.prepare(min(workers, expected), _start)
 
     def submit(self, *jobs: TaskJob) -> Future[list[Scores]]:
         """Score the queries of jobs, one job after another in the same worker.
@@ -58,9 +65,13 @@ class ScorePool:
     def _ask(self, jobs: Sequence[TaskJob]) -> list[Scores]:
         found: list[Scores] = []
         try:
-            with self._pool.lend(lambda: Child(MODULE)) as child:
+            with self._pool.lend(_start) as child:
                 for job in jobs:
                     found.append(results_from_line(child.ask(to_line(job), TASK_LIMIT_S)))
         except ChildError as error:
             raise ScoringStopped(f"scoring task {jobs[len(found)].task_name}: {error}") from error
         return found
+
+
+def _start() -> Child:
+    return Child(MODULE)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
-from lmms_eval.tasks.megabench.metrics import METRICS, UNSUPPORTED, MetricSpec, Need
+from lmms_eval.tasks.megabench.metrics import METRICS, UNSUPPORTED, MetricSpec
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, STRING_PARSERS
 from lmms_eval.tasks.megabench.summary import EvalType
 
@@ -116,9 +116,10 @@ class TaskSpec(Struct, frozen=True):
     eval_type: EvalType
     """``llm`` for tasks with a judge metric, else ``rule``."""
 
-    def needs(self, need: Need) -> bool:
-        """Return whether one of the metrics has a need."""
-        return any(metric.needs == need for metric in (*self.metrics.values(), *self.auxiliary.values()))
+    @property
+    def library(self) -> str:
+        """The first library of the metrics; empty without one."""
+        return next(filter(None, (metric.library for metric in (*self.metrics.values(), *self.auxiliary.values()))), "")
 
 
 def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskSpec:
