@@ -350,10 +350,15 @@ def _log_probabilities(logits: Any, places: Any, targets: Sequence[Sequence[int]
     # In pieces, as the whole of it in float32 would need a multiple of the logits' memory.
     for part, own in zip(at.split(_PIECE), tokens.split(_PIECE), strict=True):
         scores = logits[part[:, 0], part[:, 1]].float()
-        chosen = torch.log_softmax(scores, dim=-1).gather(-1, own.unsqueeze(-1)).squeeze(-1)
-        found.append(torch.stack((chosen, (scores.argmax(dim=-1) == own).float())))
-    values, greedy = torch.cat(found, dim=-1).tolist()
-    return values, [one == 1.0 for one in greedy]
+        wanted = own.unsqueeze(-1)
+        chosen = torch.log_softmax(scores, dim=-1).gather(-1, wanted).squeeze(-1)
+        # The place of the maximum, which takes longer, is only looked up where the token has the greatest score.
+        greedy = scores.amax(dim=-1) == scores.gather(-1, wanted).squeeze(-1)
+        (top,) = greedy.nonzero(as_tuple=True)
+        greedy[top] = scores[top].argmax(dim=-1) == own[top]
+        found.append(torch.stack((chosen, greedy.float())))
+    values, likeliest = torch.cat(found, dim=-1).tolist()
+    return values, [one == 1.0 for one in likeliest]
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:

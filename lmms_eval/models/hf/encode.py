@@ -10,13 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct
 
 from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
 from lmms_eval.models.hf.inputs import WITH_SOUND
 from lmms_eval.models.hf.load import TextProcessor
-from lmms_eval.models.hf.prefixes import SharedPrefixes
+from lmms_eval.models.hf.prefixes import SharedPrefixes, padded_rows
 from lmms_eval.models.windows import (
     NO_PREFIX,
     ScoredTokens,
@@ -160,12 +161,12 @@ class Encoder:
         import torch
 
         rows = [[*context, *continuation[:-1]] for context, continuation in windows]
-        width = max(map(len, rows))
         pad = self._loaded.tokenizer.pad_token_id
-        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+        width = max(map(len, rows))
+        ids = padded_rows(rows, np.full((len(rows), width), pad, np.int64))
         inputs = {"input_ids": ids}
         if not self._is_of_text:
-            inputs["attention_mask"] = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+            inputs["attention_mask"] = padded_rows([[1] * len(row) for row in rows], np.zeros(ids.shape, np.int64))
         if "return_mm_token_type_ids" in self._image_options:
             inputs["mm_token_type_ids"] = torch.zeros_like(ids)
         targets = tuple(continuation for _, continuation in windows)

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from lmms_eval.models.hf.load import Loaded
     from lmms_eval.models.windows import ScoredTokens
 
@@ -45,29 +48,24 @@ class SharedPrefixes(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, windows: Sequence[ScoredTokens], pad: int) -> SharedPrefixes | None:
         """Build the rows; ``None`` if they would save little."""
-        import torch
-
         texts = [[*context, *continuation[:-1]] for context, continuation in windows]
         longest = max(map(len, texts))
         rows: list[_Row] = []
-        places: list[list[tuple[int, int]]] = [[] for _ in windows]
+        numbers, columns = [0] * len(texts), [list[int]()] * len(texts)
         for number in sorted(range(len(texts)), key=texts.__getitem__):
-            text, (context, continuation) = texts[number], windows[number]
+            text = texts[number]
             shared = rows[-1].shared(text) if rows else 0
             added = len(text) - shared
             if shared < _LEAST_SHARED * len(text) or len(rows[-1].ids) + added > _WIDEST * longest:
                 rows.append(_Row())
                 shared = 0
             rows[-1].add(text, shared)
-            first = len(context) - 1
-            path = rows[-1].path[first : first + len(continuation)]
-            places[number] = [(len(rows) - 1, column) for column in path]
+            first = len(windows[number][0]) - 1
+            numbers[number], columns[number] = len(rows) - 1, rows[-1].path[first:]
         width = max(len(row.ids) for row in rows)
         if width * len(rows) > (1 - _LEAST_SAVED) * longest * len(texts):
             return None
-        found = _tensor(list(chain.from_iterable(places)))
-        columns, numbers = found[:, 1].unique(return_inverse=True)
-        return cls(*_tensors(rows, width, pad), columns, torch.stack((found[:, 0], numbers), dim=1))
+        return cls(*_tensors(rows, width, pad), *_wanted(numbers, columns))
 
 
 class _Row:
@@ -111,30 +109,43 @@ class _Row:
 def _tensors(rows: Sequence[_Row], width: int, pad: int) -> tuple[Any, Any, Any]:
     for row in rows:
         row.close(0)
-    empty = [width - len(row.ids) for row in rows]
+    # Padding sees itself, as a row of a mask without any entry gives values that are not numbers.
+    ends = np.tile(np.arange(1, width + 1), (len(rows), 1))
     return (
-        _tensor([row.ids + [pad] * count for row, count in zip(rows, empty, strict=True)]),
-        _tensor([row.positions + [0] * count for row, count in zip(rows, empty, strict=True)]),
-        # Padding sees itself, as a row of a mask without any entry gives values that are not numbers.
-        _tensor([[*row.ends, *range(len(row.ids) + 1, width + 1)] for row in rows]),
+        padded_rows([row.ids for row in rows], np.full_like(ends, pad)),
+        padded_rows([row.positions for row in rows], np.zeros_like(ends)),
+        padded_rows([row.ends for row in rows], ends),
     )
 
 
-def _tensor(values: Sequence[Any]) -> Any:
+def padded_rows(rows: Sequence[Sequence[int]], padding: npt.NDArray[np.int64]) -> Any:
+    """Write rows over the beginnings of those of an array of padding, and return it as a tensor."""
     import torch
 
-    return torch.tensor(values, dtype=torch.long)
+    for own, row in zip(padding, rows, strict=True):
+        own[: len(row)] = row
+    return torch.from_numpy(padding)
+
+
+def _wanted(numbers: Sequence[int], columns: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Return ``columns`` and ``places`` for texts in the rows ``numbers`` with wanted predictions in ``columns``."""
+    import torch
+
+    distinct, place = np.unique(np.fromiter(chain.from_iterable(columns), np.int64), return_inverse=True)
+    row = np.repeat(np.array(numbers), [len(own) for own in columns])
+    return torch.from_numpy(distinct), torch.from_numpy(np.stack((row, place), axis=1))
 
 
 def shared_inputs(prefixes: SharedPrefixes, loaded: Loaded) -> dict[str, Any]:
     """Return the arguments of the forward pass, on the model's device."""
     import torch
 
-    ids, ends = prefixes.ids.to(loaded.device), prefixes.ends.to(loaded.device).unsqueeze(1)
-    columns = torch.arange(ids.shape[1], device=ids.device)
-    is_seen = (columns.unsqueeze(1) >= columns) & (columns.unsqueeze(1) < ends)
+    ids, ends = prefixes.ids.to(loaded.device), prefixes.ends.to(loaded.device, torch.int32).unsqueeze(1)
+    columns = torch.arange(ids.shape[1], device=ids.device, dtype=torch.int32).unsqueeze(1)
+    is_seen = (columns >= columns.mT) & (columns < ends)
     # Added to the scores of attention: a mask of truth values would be converted in every layer.
-    mask = torch.zeros_like(is_seen, dtype=loaded.model.dtype).masked_fill_(~is_seen, float("-inf")).unsqueeze(1)
+    seen, unseen = torch.tensor((0.0, float("-inf")), dtype=loaded.model.dtype, device=ids.device)
+    mask = torch.where(is_seen, seen, unseen).unsqueeze(1)
     return {"input_ids": ids, "position_ids": prefixes.positions.to(ids.device), "attention_mask": mask}
 
 
