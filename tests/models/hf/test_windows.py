@@ -5,6 +5,7 @@ import torch
 from msgspec.structs import replace
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
+from lmms_eval.models.hf.answering import _log_probabilities
 from lmms_eval.models.hf.model import HuggingFace
 from lmms_eval.models.hf.options import COMMON, Profile
 from lmms_eval.models.registry import ModelRegistry
@@ -120,6 +121,15 @@ def test_the_greedy_text_is_greedy(gpt2):
     got = answers(model, [rolling(0, text), rolling(1, "A B")])
     is_same = model.loaded.tokenizer(text, add_special_tokens=False)["input_ids"] == ids[1:]
     assert got[0].is_greedy is is_same and got[1].is_greedy is False
+
+
+def test_of_equal_scores_only_the_first_token_is_greedy():
+    scores = torch.tensor([1.0, 3.0, 3.0, 0.0])
+    values, greedy = _log_probabilities(
+        scores.expand(1, 4, 4), torch.tensor([[0, at] for at in range(4)]), [[0, 1, 2, 3]]
+    )
+    assert greedy == [False, True, False, False]
+    assert values == pytest.approx(torch.log_softmax(scores, dim=-1).tolist())
 
 
 def test_lower_precision_notes_the_requests_of_a_batch(tiny):
