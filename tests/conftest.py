@@ -25,8 +25,9 @@ for _library in ("OMP", "OPENBLAS", "MKL"):  # also for commands under test: two
 # switch it on again.
 os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
-# No test depends on the packs of whoever runs it. Those of the vectors are in another folder (tests/parity/packs.py).
-os.environ["LMMS_EVAL_PACKS"] = os.path.join(tempfile.gettempdir(), "lmms-eval-tests-without-packs")
+# No test depends on the packs of whoever runs it, or of earlier tests. Those of the vectors are in another folder
+# (tests/parity/packs.py).
+os.environ["LMMS_EVAL_PACKS"] = os.path.join(tempfile.gettempdir(), f"lmms-eval-tests-without-packs-{os.getpid()}")
 
 pytest_plugins = ("tests.parity.plugin",)
 
@@ -109,8 +110,6 @@ def _own_logging_and_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     """Commands that a test, or a fixture of several tests, runs in this process set up logging and export VERBOSITY:
     each test begins without."""
     monkeypatch.setenv("VERBOSITY", "INFO")
-    if "LMMS_EVAL_PACKS" not in os.environ:  # not those of the user
-        monkeypatch.setenv("LMMS_EVAL_PACKS", str(_REPOSITORY / "no-packs"))
     _restore_logging()
     yield
     _restore_logging()

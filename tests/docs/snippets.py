@@ -86,6 +86,7 @@ class Folder:
             "BROWSER": "true",
             "VENV": "venv",
             "XDG_STATE_HOME": str(path / "state"),
+            "LMMS_EVAL_PACKS": str(path / "packs"),
             "HF_HUB_OFFLINE": "1",
             "NO_COLOR": "1",
             "OMP_NUM_THREADS": "1",
