@@ -144,7 +144,7 @@ def first_request(runs: int) -> dict[str, float]:
 
 
 def scripts(runs: int) -> dict[str, dict[str, float]]:
-    """Return the medians at the first opened input of each stand-alone script."""
+    """Measure each stand-alone script until it opens its input; returns medians of times (s) and modules."""
     found = {}
     with tempfile.TemporaryDirectory() as folder, StubServer() as server:
         inputs = Path(folder, "inputs")
